@@ -242,6 +242,24 @@ TEST(SequenceOthers, AGroupBeginsInTheRoundOfTheOthers) {
   }
 }
 
+// The last event of a round comes to one group after another group has begun with the next round.
+TEST(SequenceOthers, AGroupLosesTheEventsBeforeTheRunAndGoesOnInIt) {
+  for (const std::uint8_t bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {
+    Process process(2, {.bits = bits, .first = ~std::uint64_t{0}});  // event 0 has the highest id, event 1 the id 0
+    for (std::uint64_t event = 1; event < 4000; ++event) {
+      const std::uint64_t now = kEvent * (event + 1);
+      process[0].bring(event, now);
+      process[0].pass(now, true);
+      if (event >= 4) process[1].bring(event - 4, now);
+      process[1].pass(now, true);
+    }
+    process.finish();
+    EXPECT_EQ(process[0].fates.right, 3999) << int{bits};
+    EXPECT_EQ(process[1].fates.right, 3995) << int{bits};
+    EXPECT_EQ(process[1].fates.lost, 1) << int{bits};
+  }
+}
+
 // All groups were silent and go on with the next id: the trigger paused.
 TEST(SequenceOthers, ATriggerThatStoodStillCostsLinksNothing) {
   for (const Counting& run : {Counting{8, 0}, Counting{24, 0}, Counting{32, 977}}) {

@@ -90,7 +90,7 @@ class PlaceEvidence {
 
   std::array<Row, kPlaces> rows_{};  // other places that agreed with the last chunks
   std::size_t used_ = 0;
-  std::uint32_t crowded_ = 0;  // chunks until each place that agreed has a row: more places than rows did
+  std::uint32_t crowded_ = 0;  // above 0: more places agreed with one of the last chunks than there are rows
   std::uint32_t agree_ = 0;
   std::uint32_t disagree_ = 0;
   std::uint32_t constant_ = 0;

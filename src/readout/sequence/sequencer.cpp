@@ -226,15 +226,17 @@ Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const W
   const auto stand = begun() ? stand_of_peers(state) : std::nullopt;
   const Sequence known = std::max(oldest_, state.lowest);
   const bool told = stand && state.link->doubtful && (stand->together || stand->proves || stand->of_others);
-  const Place place = told      ? place_by(state, *stand, chunk.id)
-                      : begun() ? nearest(segments_.of(known).place(known), chunk.id)
-                                : late_place(state, chunk.id);
+  const auto found = told      ? place_by(state, *stand, chunk.id)
+                     : begun() ? nearest(segments_.of(known).place(known), chunk.id)
+                               : late_place(state, chunk.id);
+  if (!found) return end(state, Verdict::out_of_sequence);  // 27
+  const Place place = *found;
   const Place after = following == nullptr ? place : resolve(place, following->id, stride);
   if (following != nullptr && !confirms(place, after, stride) && !rises(place, after))
     return end(state, Verdict::out_of_sequence);  // 23
   if (begun()) {
-    if (const auto found = reachable(state, place)) return take(state, *found);  // 24
-    if (following == nullptr) return end(state, Verdict::out_of_sequence);       // 25
+    if (const auto number = reachable(state, place)) return take(state, *number);  // 24
+    if (following == nullptr) return end(state, Verdict::out_of_sequence);         // 25
   }
   return go_away(state, place);  // 26
 }
@@ -277,9 +279,10 @@ Sequencer::Step Sequencer::judge_away(State& state, const Waiting& chunk, const 
   const bool patient = !readers_[state.reader].over && clock(state) - chunk.since < settings_.timeout_ns / 2;
   if (patient && (!begun() || state.count - state.placed <= settings_.step)) return Step::wait;
   refute(state);  // 14
-  return go_away(state, state.left ? resolve_restart(*state.left, chunk, following, stride)
-                        : begun()  ? nearest(segments_.of(oldest_).place(oldest_), chunk.id)
-                                   : late_place(state, chunk.id));
+  const auto elsewhere = state.left ? resolve_restart(*state.left, chunk, following, stride)
+                         : begun()  ? nearest(segments_.of(oldest_).place(oldest_), chunk.id)
+                                    : late_place(state, chunk.id);
+  return elsewhere ? go_away(state, *elsewhere) : end(state, Verdict::out_of_sequence);
 }
 
 // True if one of its undecided chunks goes on from here.

@@ -36,6 +36,7 @@
 //   |10 | none of these                                           | out of sequence                                                 |
 //
 //   |   | a link of which nothing is known yet (judge_new)        |                                                                 |
+//   |27 | place before the first event of other groups            | out of sequence                                                 |
 //   |22 | following has the same id                               | duplicate                                                       |
 //   |23 | following does not go on from place                     | out of sequence                                                 |
 //   |24 | the run has begun, and place is reachable               | take                                                            |
@@ -451,7 +452,7 @@ class Sequencer {
   bool wide(std::uint64_t period) const { return period / 4 >= settings_.window; }
   std::optional<PeersAt> stand_of_others(const State& of) const;
   Place near_place(const PeersAt& peers, std::uint32_t id) const;
-  Place late_place(State& state, std::uint32_t id) const;
+  std::optional<Place> late_place(State& state, std::uint32_t id) const;
   bool has_witness(const State& of) const;
   void lose_place(State& state);
   bool beyond_segment(const State& state) const;

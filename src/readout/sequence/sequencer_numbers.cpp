@@ -34,7 +34,8 @@ Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stri
   return {from.resets, from.index + static_cast<std::int64_t>(ahead)};
 }
 
-// The place of a link's first id before the run has begun. The counter may come round, or its reset counter may, between the first chunks of two links.
+// The place of a link's first id before the run has begun: beside a link that has come already. Between their first chunks the L1 counter or the reset
+// counter may have come round.
 Place Sequencer::first_place(std::uint32_t id) const {
   const IdFormat& format = settings_.format;
   const Place first{kResetsOrigin + (format.has_ecr() ? id >> 24 : 0), id & format.low_mask()};

@@ -23,7 +23,7 @@ void Sequencer::find_lost(State& state, std::uint32_t id) {
   const bool here = link.here.load(std::memory_order_relaxed);
   if (!here && !state.away() && !state.link->doubtful) {
     // Nothing is known of the link. It is in doubt if the run has gone on for so long that its id may be of another round. The limit is three times
-    // as high while all data so far were read at once. A first run that brings the link to where the others are is of the same round.
+    // as high while all data so far were read at once. A first block as long as the way of the others shows that the link began with them.
     const std::uint64_t limit = clock(state) > begun_at_ ? link.pace->limit() : 3 * link.pace->limit();
     link.doubtful = link.pace->head() > run_first_ + std::max(limit, link.span + link.pace->quarter());
     state.lowest = link.position();
@@ -133,7 +133,7 @@ Place Sequencer::place_by(const State& state, const PeersAt& peers, std::uint32_
                            *number < std::max(oldest_, state.link->position());
     if (!restarted) return segments_.of(*number).place(*number);
   }
-  // A place just before the run is known, too.
+  // No number near the peers has this id: it may lie just before the first event of the run.
   const Place beside = segments_.of(stand).place(stand);
   const Place place = nearest(beside, id);
   return restarts && place > beside ? Place{beside.resets + 1, id} : place;

@@ -152,16 +152,18 @@ Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
   return {low.resets, index};
 }
 
-// The place of the first chunk of all these links. Other readers may have gone far by then.
-Place Sequencer::late_place(State& state, std::uint32_t id) const {
+// The place of the first chunk of all these links. Other readers may have gone far by then. Nothing if the event lies before their first one.
+std::optional<Place> Sequencer::late_place(State& state, std::uint32_t id) const {
   const auto stand = stand_of_others(state);
   const Reader& reader = readers_[state.reader];
   if (!stand) return first_place(id);
   const std::uint64_t begun = reader.others->begun(*reader.standing);
   const bool late = reader.drained > begun && reader.drained - begun >= 10 * settings_.timeout_ns;
   const bool after_reset = !settings_.format.has_ecr() && stand->place.resets > kResetsOrigin;
+  const Place place = near_place(*stand, id);
+  if (place.index < 0 || place.resets < kResetsOrigin) return std::nullopt;
   state.link->doubtful = (late || after_reset) && !stand->proves;
-  return near_place(*stand, id);
+  return place;
 }
 
 // True if another link has a proven place.
