@@ -401,6 +401,25 @@ TEST_F(BookOfShortIds, AreRightAsLongAsTheFarmHasNoOthers) {
   EXPECT_TRUE(short_.unplaced());
 }
 
+TEST_F(BookOfShortIds, AreNotJudgedByTheIdOfOneRequest) {
+  take_short(77);
+  short_.advance(kSettled);
+  short_.align(std::uint64_t{1} << 40);
+  EXPECT_FALSE(short_.unplaced());
+  short_.align(90, true);
+  EXPECT_EQ(ask_short(77), Answer::there);
+}
+
+// Another readout that joins takes its round from this one, and then names a higher position.
+TEST_F(BookOfShortIds, StayRightWhereAnotherReadoutJoinsLater) {
+  for (std::uint64_t id = 77; id < 400; ++id) take_short(id);
+  short_.advance(kSettled);
+  short_.alone();
+  short_.align(401, true);
+  EXPECT_FALSE(short_.unplaced());
+  EXPECT_EQ(ask_short(399), Answer::there);
+}
+
 TEST_F(FragmentBookTest, WhenAllHaveComeTheRestIsLost) {
   take(1);
   book_.end();

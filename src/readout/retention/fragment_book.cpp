@@ -108,8 +108,9 @@ void FragmentBook::advance(std::uint64_t now_ns) {
 
 void FragmentBook::align(std::uint64_t run_at, bool newest) {
   if (settings_.short_ids()) {
+    if (!newest) return;  // the id of one request may be old or wrong
     run_at_ = std::max(run_at, run_at_.value_or(0));
-    return place(newest);
+    return place(true);
   }
   if (aligned_) return;
   run_at_ = run_at;
@@ -154,7 +155,11 @@ void FragmentBook::shift(std::uint64_t by) {
   gone_.for_each([&](std::uint64_t id, std::uint32_t place) { gone_table_.insert(id, place); });
 }
 
-void FragmentBook::alone() { placed_ = placed_ || (first_settled_ && !unplaced_); }
+void FragmentBook::alone() {
+  placed_ = placed_ || (first_settled_ && !unplaced_);
+  // Readouts that join later take their round from this one.
+  aligned_ = aligned_ || (placed_ && settings_.short_ids() && newest_ >= settings_.id_step);
+}
 
 void FragmentBook::end() {
   ended_ = true;

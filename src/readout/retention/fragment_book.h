@@ -97,11 +97,11 @@ class FragmentBook {
   void clear(std::uint64_t id, std::uint64_t now_ns);
 
   /// The farm has this global id. The first call after the first fragment counts, or the last one before it. It moves all kept ids, so it may take time
-  /// once. `newest`: the run has come to here; else the id may be older.
+  /// once. `newest`: the run has come to here; else the id may be older. Short ids use the highest position of the run that is named.
   void align(std::uint64_t run_at, bool newest = false);
   /// The farm knows of no position but this book's.
   void alone();
-  /// The events of its ids cannot be known.
+  /// True if the book cannot tell which events its short ids name.
   bool unplaced() const { return unplaced_; }
 
   /// Tells whether fragments of this ROB wait outside, before take(). At first: no.
