@@ -136,7 +136,10 @@ Result<void> DmaChannel::start() {
   if (!registration_.mapped()) RODEO_TRY(register_memory());
   // The card may write again only when device_start() has made it forget the superpages of an earlier run.
   RODEO_TRY_WITHIN(device_start(), "cannot start DMA");
-  RODEO_TRY_WITHIN(card_.function().set_bus_master(true), "cannot start DMA");
+  if (auto master = card_.function().set_bus_master(true); !master) {
+    (void)device_stop();
+    return std::unexpected(std::move(master.error()).within("cannot start DMA"));
+  }
   state_.store(DmaState::started, std::memory_order_release);
   return {};
 }
@@ -174,6 +177,7 @@ void DmaChannel::wall_off() {
     registration_ = {};
   } else {
     registration_.leave();
+    device_leave();
   }
 }
 

@@ -103,7 +103,7 @@ class DmaChannel {
   Result<void> start();
   /// Stops DMA and refuses pushes. Filled superpages, also those filled in part, go to the ready queue with ready = true, the
   /// others with ready = false. No effect if stopped. If the card cannot be kept from writing, no superpage comes back: the state is `failed`, and a
-  /// further stop() tries again.
+  /// further stop() tries again. So it stays after a card.timeout of an emulated card whose process then ends; a new connection ends it.
   Result<void> stop();
   /// Error card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);
@@ -152,6 +152,8 @@ class DmaChannel {
   /// Makes sure that the card cannot write to its superpages any more, and that its earlier writes have arrived. Called after device_stop(), also if that
   /// has failed, and before device_reclaim().
   virtual Result<void> device_silence() = 0;
+  /// The card may still write, and no IOMMU stops it: gives the registrations of further memory to the keeper.
+  virtual void device_leave() {}
   virtual Result<void> device_reset(ResetLevel level) = 0;
   virtual Result<void> device_fill() = 0;
   virtual PushStatus check_push(const Superpage&) const { return PushStatus::done; }

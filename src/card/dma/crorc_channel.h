@@ -16,6 +16,7 @@ class CrorcChannel final : public DmaChannel {
   Result<void> device_start() override;
   Result<void> device_stop() override;
   Result<void> device_silence() override;
+  void device_leave() override { info_registration_.leave(); }
   Result<void> device_reset(ResetLevel level) override;
   Result<void> device_fill() override;
   std::uint32_t largest() const override { return (1U << 24) - kSuperpageGranule; }  // its size register has 24 bits

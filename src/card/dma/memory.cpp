@@ -39,7 +39,7 @@ bool set_policy(std::span<std::byte> memory, int policy, int node) {
 bool bring_in(std::span<std::byte> memory) { return ::madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0; }
 
 // Maps and allocates all pages, or fails: mmap checks the reservation of huge pages, and populating allocates them.
-// `policy`: a fault that MPOL_BIND refuses is an error for huge pages, but an out-of-memory kill for plain ones.
+// `policy`: MPOL_BIND for huge pages, where a full node gives an error. For plain pages the kernel would kill the process.
 base::Mapping map_shared(int fd, std::size_t bytes, int node, int policy) {
   const auto map = [&](int populate) {
     return base::Mapping(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate, fd, 0), bytes);

@@ -51,7 +51,7 @@ struct LockNode {
 /// The way in which the driver reaches a function.
 enum class BackEnd : unsigned char { vfio, vfio_user, uio };
 
-/// The longest wait for an answer of an open emulated card. A verb waits shortly, so that it ends soon after Ctrl-C. A run waits for an emulator that is
+/// The longest wait for an answer of an open emulated card. A verb waits only briefly, so that it ends soon after Ctrl-C. A run waits for an emulator that is
 /// stopped for a while, and calls hurry() when it ends.
 inline constexpr std::chrono::milliseconds kVerbSilence{2'000};
 inline constexpr std::chrono::milliseconds kRunSilence{60'000};
