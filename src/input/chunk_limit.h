@@ -14,9 +14,9 @@ class ChunkLimit {
   virtual std::uint32_t max_chunk_bytes() const = 0;
   /// True if some runs have ChunkRun::more_follows. A builder joins their chunks, up to max_chunk_bytes().
   virtual bool delivers_parts() const { return false; }
-  /// Its clock is the position in the file that it plays.
+  /// True if the stream plays a file; its clock is then the position in the file.
   virtual bool plays_file() const { return false; }
-  /// The same: the clock up to which the file had nothing for this stream, before the page that poll() returned last.
+  /// Of a stream that plays a file: the clock up to which the file had nothing for this stream, before the page that poll() returned last.
   virtual std::uint64_t quiet_until() const { return 0; }
 
  protected:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -42,7 +43,15 @@ void EventNumbers::begin(const storage::EventFileReader& file) {
 }
 
 std::int64_t EventNumbers::of(const FullEventView& event) {
-  if (global_) return static_cast<std::int64_t>(event.global_id);
+  constexpr std::uint64_t kHighest = std::uint64_t{1} << 62;
+  constexpr std::int64_t kFar = std::int64_t{1} << 32;
+  const bool sane = global_ && event.global_id < kHighest;
+  const std::int64_t global = sane ? static_cast<std::int64_t>(event.global_id) : 0;
+  if (sane && (!last_ || std::abs(global - *last_) < kFar)) {
+    last_ = global;
+    return global;
+  }
+  // The file promises no global ids, or a bit of this one is flipped.
   const std::int64_t near = last_.value_or(event.l1id.value);
   last_ = near + static_cast<std::int32_t>(event.l1id.value - static_cast<std::uint32_t>(near));
   return *last_;

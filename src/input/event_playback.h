@@ -33,7 +33,8 @@ struct PlayedLink {
   auto operator<=>(const PlayedLink&) const = default;
 };
 
-/// Numbers of events that grow: global ids where the file promises them, else L1 ids, continued where they wrap.
+/// Increasing event numbers: global ids where the file promises them, else L1 ids, continued where they wrap. A number is within 2^32 of the one before, so
+/// one flipped bit changes no later number.
 class EventNumbers {
  public:
   void begin(const storage::EventFileReader& file);

@@ -146,6 +146,29 @@ TEST(EventFileInput, EventsGoOnWhereTheirL1IdsWrap) {
   EXPECT_EQ(formats::TtcPacket::read(packets.back().bytes)->l1id, L1Id::of(0, 0x10));
 }
 
+TEST(EventFileInput, AFlippedBitInAGlobalIdChangesNoLaterNumber) {
+  const TemporaryDirectory directory;
+  const auto mapped = base::MappedFile::open(make_files(directory.path(), {}, kSample, events_of(kSample, numbers(2)))[0]);
+  const auto file = storage::EventFileReader::open(mapped->bytes());
+  for (const unsigned bit : {33U, 40U, 62U, 63U}) {
+    for (const std::uint64_t hurt : {0U, 5U}) {  // the first, and one in the middle
+      EventNumbers numbers;
+      numbers.begin(*file);
+      std::int64_t last = -1;
+      for (std::uint64_t id = 0; id < 10; ++id) {
+        formats::FullEventView event;
+        event.global_id = id == hurt ? id ^ std::uint64_t{1} << bit : id;
+        event.l1id = L1Id{static_cast<std::uint32_t>(id)};
+        const std::int64_t number = numbers.of(event);
+        if (id != 0) {
+          EXPECT_EQ(number, last + 1) << bit << ", " << hurt << ", " << id;
+        }
+        last = number;
+      }
+    }
+  }
+}
+
 TEST(EventFileInput, ALoopGoesOnCounting) {
   const TemporaryDirectory directory;
   EventFileInputSettings settings = playing(make_files(directory.path(), {}, kSample, events_of(kSample, numbers(100))));
