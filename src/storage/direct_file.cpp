@@ -77,8 +77,10 @@ Room DirectFile::make_room(std::uint64_t bytes) {
 
 Room DirectFile::look_for(std::uint64_t bytes) {
   struct stat file{};
-  const std::uint64_t written = ::fstat(descriptor(), &file) == 0 ? static_cast<std::uint64_t>(file.st_size) : 0;
-  const std::uint64_t wanted = bytes - std::min(bytes, written) + settings_.min_free_bytes;
+  // Space that was reserved before counts as taken, too.
+  const std::uint64_t taken =
+      ::fstat(descriptor(), &file) == 0 ? static_cast<std::uint64_t>(std::max(file.st_size, file.st_blocks * 512)) : 0;
+  const std::uint64_t wanted = bytes - std::min(bytes, taken) + settings_.min_free_bytes;
   const std::uint64_t free = free_bytes();
   if (free < wanted) return Room::full;
   reserved_ = bytes + std::min(kLookBytes, free - wanted);

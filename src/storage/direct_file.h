@@ -88,7 +88,7 @@ class DirectFile {
   bool can_reserve_ = true;
   Settings settings_;
   std::uint64_t step_ = 0;      // bytes to reserve ahead
-  std::uint64_t reserved_ = 0;  // or seen to be free
+  std::uint64_t reserved_ = 0;  // end of the reserved space; without reserving, of the space last seen free
   std::uint64_t written_ = 0;
   std::uint64_t flushed_ = 0;  // buffered mode: up to here on the disk and out of the cache
 };
