@@ -16,7 +16,7 @@ namespace {
 
 using enum SuperpageCounter;
 
-// Limit of the memory for the orbits of an endpoint, 24 bytes each. What came before is then judged by itself.
+// Limit of the memory for the orbits of an endpoint, 24 bytes each. At the limit the orbits so far are judged and forgotten.
 constexpr std::size_t kMostRuns = std::size_t{1} << 20;
 
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
@@ -130,13 +130,13 @@ void SuperpageCheck::found(SuperpageCounter what, std::uint8_t link, std::uint32
 void SuperpageCheck::doubt(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected,
                            std::uint64_t value, const OrbitHistory::Run& step) {
   if (doubts_full_) return;
-  // Many doubts come to nothing, so more are kept than findings.
+  // Many doubts prove to be no errors, so more are kept than findings.
   const std::size_t most = settings_.most_findings == 0 ? 0 : std::max<std::size_t>(settings_.most_findings, 10'000);
   if (doubts_.size() >= most) {
     for (const auto& [number, endpoint] : endpoints_) look_at_others(*endpoint);
     std::erase_if(doubts_, [&](const Doubt& doubt) { return !is_error_by_rules(doubt); });
+    doubts_full_ = most == 0 || doubts_.size() > most / 2;  // else each further doubt might cost a scan
   }
-  doubts_full_ = doubts_.size() >= most;
   if (!doubts_full_)
     doubts_.push_back(
         {{what, link, superpage_, offset, expected, value, endpoint_number_}, step.step, step.from, step.counter_follows});
