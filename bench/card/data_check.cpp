@@ -91,8 +91,14 @@ class PageCheck final : public DataCheck {
   /// Finds links that brought no page while every link with pages brought four superpages, although each orbit has a frame of every link. In a buffer
   /// with fewer superpages than links, some links get none.
   void find_absent_links() {
-    const auto enabled = card_.read(cru::reg("datapath_enable"), card_.endpoint_or_zero());
-    const std::uint32_t links = (links_ != 0 ? links_ : enabled.value_or(0)) & ((1U << cru::kLinks) - 1);
+    std::uint32_t links = links_;
+    if (links == 0) {
+      const auto enabled = card_.read(cru::reg("datapath_enable"), card_.endpoint_or_zero());
+      if (!enabled)
+        return silent_links_.push_back("silent_links: the enabled links cannot be read: " + enabled.error().what);
+      links = *enabled;
+    }
+    links &= (1U << cru::kLinks) - 1;
     std::uint32_t here = 0;
     std::uint64_t fewest = UINT64_MAX;
     for (unsigned link = 0; link < cru::kDmaLinks; ++link) {

@@ -68,7 +68,7 @@ void log_line(LogLevel level, std::string_view text) {
   if (level < log_level() || level == LogLevel::off) return;
   const std::string line = without_control_characters(text);  // a text of another process may be in it
   logger().log(level_for_library(level), spdlog::string_view_t(line.data(), line.size()));
-  log_to_file({level, audience_of(level), text});
+  log_to_file({level, audience_of(level), line});
 }
 
 LogThrottle::Turn LogThrottle::turn(std::chrono::steady_clock::time_point now) {

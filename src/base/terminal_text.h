@@ -1,4 +1,4 @@
-// Texts for a terminal: those of other processes have control characters that could act on it.
+// Texts from other processes may contain control characters that act on the terminal.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace rodeo::base {
 
-/// The text with `?` for each control character (C0 and C1) that is no line break or tab.
+/// The text with `?` for each control character (C0, and C1 in UTF-8) that is no line break or tab.
 std::string without_control_characters(std::string_view text);
 
 }  // namespace rodeo::base

@@ -108,7 +108,7 @@ int badness(Condition condition) {
   return static_cast<int>(std::ranges::find(kOrder, condition) - std::begin(kOrder));
 }
 
-/// The most chunks that went with the damage that inputs found, by the same counters as in python/rodeo/control/books.py.
+/// The largest number of chunks that the damage found by inputs can have cost, by the same counters as in python/rodeo/control/books.py.
 std::uint64_t most_damaged(const Reports& reports) {
   // A block or page of 64 KiB is full of chunks of 8 bytes with their trailers.
   constexpr std::uint64_t kOfABlock = 8192;
@@ -125,7 +125,10 @@ std::uint64_t most_damaged(const Reports& reports) {
                                 {"list_network_cut_chunks", 1}, {"oversize", 1}};
   const Json input = reports.sums({"input"});
   std::uint64_t most = 0;
-  for (const Damage& one : kDamage) most += count(member(input, one.counter)) * one.chunks;
+  for (const Damage& one : kDamage) {
+    const std::uint64_t places = count(member(input, one.counter));
+    most += std::min(places, std::uint64_t{1} << 40) * one.chunks;
+  }
   return most;
 }
 
@@ -224,7 +227,7 @@ Json farm_of(const ChainRun& run) {
   const farm::Decided decided =
       run.decided.value_or(farm::Decided{events("accepted"), events("rejected"), events("debug"), events("readout_died")});
   const std::uint64_t all = decided.all();
-  // Without the card's report: the events of the supervisor. If it was restarted, no life knows the events of the others: then the sum is unknown.
+  // Without the card's report: the events of the supervisor. If it was restarted, no report has all events, and the sum is unknown.
   std::optional<std::uint64_t> triggers;
   if (emulators.complete()) {
     triggers = count(emulators.sum({"trigger", "accepted"}));
@@ -339,7 +342,7 @@ Condition condition_of(const ChainRun& run, const Json& report) {
 /// True if no process counted the triggers.
 bool cannot_be_checked(const Json& report) { return at(report, {"farm", "triggers"}).is_null(); }
 constexpr std::string_view kCannotBeChecked =
-    "this cannot be checked: the card left no report, and no one life of the supervisor counted all triggers";
+    "this cannot be checked: the card left no report, and the supervisor was restarted or left none";
 
 Json rate(const Json& events, double seconds) { return seconds > 0 ? Json(events.number() / seconds) : Json(); }
 

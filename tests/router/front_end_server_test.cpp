@@ -102,7 +102,7 @@ class FrontEnds : public testing::Test {
   std::unique_ptr<FrontEndServer> server_;
 };
 
-TEST_F(FrontEnds, TheEndDoesNotWaitForASilentCard) {
+TEST_F(FrontEnds, TheEndHurriesTheCard) {
   server_->stop();
   EXPECT_TRUE(echo_->hurried);
 }

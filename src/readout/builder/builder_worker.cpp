@@ -213,7 +213,7 @@ Standing& BuilderWorker::join(Standings& standings, std::uint64_t spacing) {
 
 void BuilderWorker::wait_for_others() {
   constexpr std::uint64_t kPatienceNs = 200'000'000;
-  const std::uint64_t clock = *quiet_until();  // of two that wait for each other one has come so far
+  const std::uint64_t clock = *quiet_until();  // two readers cannot wait for each other: one of them has reached this clock
   base::Backoff backoff;
   mark(WaitsFor::peers);
   std::uint64_t clocks = others_->clocks();
