@@ -1,6 +1,7 @@
 #include "formats/block_decoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,7 @@ struct alignas(64) BlockDecoder::Link {
   bool oversize;
   bool listed;  // is in to_park_
   std::array<Part, kMostParts> parts;
+  std::uint64_t cut_bytes;  // off the open chunk, if it is oversize
 };
 
 /// Sums of one decode() call, kept in registers.
@@ -418,6 +420,7 @@ std::size_t BlockDecoder::add_wholes(const std::byte* block, std::span<const Pie
     status = static_cast<std::uint8_t>(status_of_trailer<Trailer>(trailer) | extra_status);
     if (size > options_.max_chunk_bytes) [[unlikely]] {
       counters_.add(BlockCounter::oversize, chunks);
+      counters_.add(BlockCounter::cut_bytes, (size - options_.max_chunk_bytes) * chunks);
       status |= chunk_status::kSoftwareTruncated;
     }
     if (status != 0) [[unlikely]]
@@ -445,8 +448,8 @@ std::size_t BlockDecoder::add_wholes(const std::byte* block, std::span<const Pie
 inline void BlockDecoder::append(Link& link, const std::byte* data, std::uint32_t size) {
   const std::uint32_t room = options_.max_chunk_bytes - link.size;
   if (size > room) [[unlikely]] {
+    link.cut_bytes += size - room;
     size = room;
-    if (!link.oversize) counters_.add(BlockCounter::oversize);
     link.oversize = true;
     link.status |= chunk_status::kSoftwareTruncated;
   }
@@ -478,8 +481,11 @@ inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
   batch.chunks += 1;
   batch.bytes += link.size;
   batch.split += 1;
-  if (status != 0) [[unlikely]]
+  if (status != 0) [[unlikely]] {
     count_flags(status, 1);
+    if (link.oversize) counters_.add(BlockCounter::oversize);
+    counters_.add(BlockCounter::cut_bytes, std::exchange(link.cut_bytes, 0));
+  }
   link.size = 0;
   link.status = chunk_status::kOk;
   link.part_count = 0;

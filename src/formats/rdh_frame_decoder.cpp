@@ -117,10 +117,10 @@ bool RdhFrameDecoder::start_frame(Link& link, const Rdh& page, bool follows) {
     link.phase = orbit % options_.orbits_per_frame;
   }
   link.open = true;
-  link.cut = false;
   link.status = chunk_status::kOk;
   link.frame = (orbit - link.phase) / options_.orbits_per_frame;
   link.parked = link.parked_end = 0;
+  link.length = link.length_end = 0;
   link.begin = nullptr;
   const bool first = page.page_number() == 0 && (follows || (orbit - link.phase) % options_.orbits_per_frame == 0);
   if (!first) {
@@ -128,12 +128,6 @@ bool RdhFrameDecoder::start_frame(Link& link, const Rdh& page, bool follows) {
     link.status |= chunk_status::kSoftwareTruncated;
   }
   return true;
-}
-
-void RdhFrameDecoder::mark_oversize(Link& link) {
-  if (!link.cut) counters_.add(oversize);
-  link.cut = true;
-  link.status |= chunk_status::kSoftwareTruncated;
 }
 
 // Notes the pieces of a frame: `parked` bytes of earlier superpages, then `here`.
@@ -157,7 +151,6 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
     run.size = static_cast<std::uint32_t>(here);
   } else {
     const std::size_t fits = std::min(here, options_.max_chunk_bytes - link.parked);
-    if (fits < here) mark_oversize(link);
     std::byte* const joined = out.take_carry(link.parked + fits);
     std::memcpy(joined, parked_bytes(index), link.parked);
     if (fits > 0) std::memcpy(joined + link.parked, link.begin, fits);
@@ -170,6 +163,12 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
   link.parked = link.parked_end = 0;
   link.begin = nullptr;
   if (run.size == 0) return;
+  const std::uint64_t length = here == 0 ? link.length_end : link.length + here;
+  if (length > run.size) {
+    counters_.add(oversize);
+    counters_.add(cut_bytes, length - run.size);
+    link.status |= chunk_status::kSoftwareTruncated;
+  }
   run.stride = run.size;
   run.count = 1;
   run.status = link.status;
@@ -183,11 +182,12 @@ void RdhFrameDecoder::park(Link& link, LinkIndex index) {
   const auto here = static_cast<std::size_t>(link.next - link.begin);
   const auto payload_ends = static_cast<std::size_t>(link.end - link.begin);
   const std::size_t fits = std::min(here, options_.max_chunk_bytes - link.parked);
-  if (fits < payload_ends) mark_oversize(link);
   std::memcpy(parked_bytes(index) + link.parked, link.begin, fits);
   if (options_.parts != nullptr && fits > 0) open_parts_[index].emplace_back(link.begin, fits);
   link.parked_end = link.parked + std::min(fits, payload_ends);
   link.parked += fits;
+  link.length_end = link.length + payload_ends;
+  link.length += here;
   link.begin = nullptr;
 }
 

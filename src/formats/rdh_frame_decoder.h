@@ -29,6 +29,7 @@ enum class RdhFrameCounter : std::uint8_t {
   no_begin,
   before_join,
   oversize,
+  cut_bytes,
   unfinished,
   short_frames,
   count,
@@ -51,6 +52,7 @@ inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCount
     {"no_begin", "frames", "frames whose first page is missing"},
     {"before_join", "pages", "pages dropped because their frame began before the stream was joined"},
     {"oversize", "frames", "frames cut to the configured maximum size"},
+    {"cut_bytes", "bytes", "bytes cut off these frames"},
     {"unfinished", "frames", "frames still open when the stream ended"},
     {"short_frames", "frames", "time frames that the end of the stream cut short between two heartbeat frames"},
 }};
@@ -58,7 +60,8 @@ inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCount
 /// True if the counter shows damage or loss.
 constexpr bool is_anomaly(RdhFrameCounter counter) {
   return counter >= RdhFrameCounter::bad_rdh && counter != RdhFrameCounter::before_join &&
-         counter != RdhFrameCounter::unfinished && counter != RdhFrameCounter::short_frames;
+         counter != RdhFrameCounter::cut_bytes && counter != RdhFrameCounter::unfinished &&
+         counter != RdhFrameCounter::short_frames;
 }
 
 /// The decoder of one endpoint of a card for one worker. A frame is a run of one chunk: all pages of one link from a frame's first RDH to the end of its
@@ -103,7 +106,6 @@ class RdhFrameDecoder {
   struct Link {
     bool joined = false;
     bool open = false;
-    bool cut = false;
     bool stopped = false;  // its last page has the stop bit
     std::uint8_t status = 0;
     std::uint8_t next_packet = 0;
@@ -116,6 +118,8 @@ class RdhFrameDecoder {
     const std::byte* next = nullptr;   // of its last page, padding included
     std::size_t parked = 0;            // its bytes from earlier superpages
     std::size_t parked_end = 0;        // of these, up to the end of the last payload
+    std::uint64_t length = 0;          // both, if nothing were cut
+    std::uint64_t length_end = 0;
   };
 
   enum class Order : std::uint8_t { next, gap, other_frame };
@@ -124,7 +128,6 @@ class RdhFrameDecoder {
   void learn(const Link& link, const Rdh& page, Order order);
   void count_packet_gaps();
   bool start_frame(Link& link, const Rdh& page, bool follows);
-  void mark_oversize(Link& link);
   void close(Link& link, LinkIndex index, DecodeBuffer& out);
   void park(Link& link, LinkIndex index);
   void hand_over_parts(LinkIndex index, std::size_t parked, std::span<const std::byte> here);

@@ -13,6 +13,9 @@ using formats::DecodeBuffer;
 constexpr std::size_t kBlocksPerPage = 64;
 constexpr DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // in addition to one block's worst case
 
+// Damage, and the bytes that the maximum size cut off.
+constexpr auto kTold = [](auto counter) { return is_anomaly(counter) || counter == decltype(counter)::cut_bytes; };
+
 class BlockSpanDecoder final : public SpanDecoder {
  public:
   BlockSpanDecoder(const formats::BlockFormat& format, std::uint32_t max_chunk_bytes, std::span<const std::uint16_t> elinks)
@@ -35,7 +38,7 @@ class BlockSpanDecoder final : public SpanDecoder {
 
   // Blocks of other links are another worker's. All other anomalies are the card's.
   std::vector<NamedCounter> counters() const override {
-    auto all = base::named_counters(decoder_.counters(), formats::kBlockCounterInfo, formats::is_anomaly);
+    auto all = base::named_counters(decoder_.counters(), formats::kBlockCounterInfo, kTold);
     all.push_back({"partial_block_bytes", partial_block_bytes_.get()});
     return all;
   }
@@ -58,7 +61,7 @@ class RdhSpanDecoder final : public SpanDecoder {
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
   void finish(DecodeBuffer& out) override { decoder_.finish(out); }
   std::vector<NamedCounter> counters() const override {
-    return base::named_counters(decoder_.counters(), formats::kRdhFrameCounterInfo, formats::is_anomaly);
+    return base::named_counters(decoder_.counters(), formats::kRdhFrameCounterInfo, kTold);
   }
 
  private:

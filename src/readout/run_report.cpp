@@ -52,6 +52,9 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   report.cpu_seconds.emplace_back("readout", cpu_seconds);
   // If the input does not count bytes, those that the builders received count as sent.
   report.bytes_in = counter_value(status.input, "sent_bytes", report.bytes_known ? bytes_received : report.bytes_payload);
+  const std::uint64_t cut = input::cut_bytes(status.input);
+  report.bytes_in += cut;
+  add_counter(report.bytes_lost, {"cut", cut});
   report.bytes_lost = without_zeros(std::move(report.bytes_lost));
   report.chunks_lost = without_zeros(std::move(report.chunks_lost));
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));

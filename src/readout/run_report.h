@@ -81,7 +81,7 @@ struct RunReport {
   /// Chunks in fragments that are flagged because the place of their link was not proven.
   std::uint64_t in_doubt() const;
 
-  std::uint64_t bytes_in = 0;            ///< bytes of the chunks that the input handed over
+  std::uint64_t bytes_in = 0;            ///< bytes of the chunks that the input handed over, with those that it cut off
   bool bytes_known = true;               ///< all builders count them
   std::uint64_t bytes_built = 0;         ///< of these, bytes in fragments
   std::vector<NamedCounter> bytes_lost;  ///< of lost chunks, by reason; "cut": cut off chunks in fragments; zeros left out

@@ -53,7 +53,8 @@ RouterReport make_report(const RouterSettings& settings, const RouterStatus& sta
   report.no_subscriber = status.sum("no_subscriber");
   report.not_taken = status.sum("not_taken");
   report.pending = status.sum("undelivered");
-  report.bytes_in = counter_value(status.input, "sent_bytes", status.sum("bytes_read"));
+  report.bytes_cut = input::cut_bytes(status.input);
+  report.bytes_in = counter_value(status.input, "sent_bytes", status.sum("bytes_read")) + report.bytes_cut;
   report.bytes_published = status.sum("wanted_bytes");
   report.bytes_no_subscriber = status.sum("no_subscriber_bytes");
   report.bytes_not_taken = status.sum("not_taken_bytes");

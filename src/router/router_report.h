@@ -32,14 +32,15 @@ struct RouterReport {
   bool no_data = false;  ///< the run is over, and no chunk arrived
   bool adds_up() const {
     return sent == published + no_subscriber + not_taken &&
-           bytes_in == bytes_published + bytes_no_subscriber + bytes_not_taken;
+           bytes_in == bytes_published + bytes_no_subscriber + bytes_not_taken + bytes_cut;
   }
 
   // Bytes of these chunks.
-  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_in = 0;  ///< with those that the input cut off
   std::uint64_t bytes_published = 0;
   std::uint64_t bytes_no_subscriber = 0;
   std::uint64_t bytes_not_taken = 0;
+  std::uint64_t bytes_cut = 0;   ///< that the input cut off chunks that are too long
   std::uint64_t bytes_sent = 0;  ///< of pages, once for each subscriber
   double router_cpu_seconds = 0;
   double input_cpu_seconds = 0;

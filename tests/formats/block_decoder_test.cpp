@@ -201,6 +201,7 @@ TEST_P(EveryFamily, LongerThanTheMaximumIsCutAndMarked) {
   EXPECT_EQ(found.chunks.at(5)[1].status, chunk_status::kSoftwareTruncated);
   EXPECT_EQ(found.chunks.at(5)[2].status, 0U);
   EXPECT_EQ(found.counters.at("oversize"), 2U);
+  EXPECT_EQ(found.counters.at("cut_bytes"), 9500U + 100U);
 }
 
 TEST_P(EveryFamily, TheStreamsEndHandsOverWhatIsOpen) {

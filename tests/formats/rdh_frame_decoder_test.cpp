@@ -167,6 +167,7 @@ TEST(RdhFrames, PaddingBeyondTheMaximumIsNoLoss) {
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_EQ(frames[0].status, 0);
   EXPECT_EQ(count(decoder, RdhFrameCounter::oversize), 0u);
+  EXPECT_EQ(count(decoder, RdhFrameCounter::cut_bytes), 0u);
 }
 
 TEST(RdhFrames, AMissingPageMarksItsFrame) {
@@ -261,6 +262,7 @@ TEST(RdhFrames, AFrameLongerThanTheMaximumIsCutMarkedAndCounted) {
   EXPECT_EQ(frames[0].bytes.size(), 600u);
   EXPECT_EQ(frames[0].status, chunk_status::kSoftwareTruncated);
   EXPECT_EQ(count(decoder, RdhFrameCounter::oversize), 1u);
+  EXPECT_EQ(count(decoder, RdhFrameCounter::cut_bytes), 6u * (kRdhBytes + 200u) - 600u);
 }
 
 TEST(RdhFrames, AnOpenFrameIsHandedOverAtTheEnd) {
@@ -304,6 +306,8 @@ TEST(RdhFrames, AgreeWithTheTwinWhateverIsBroken) {
     for (const auto& superpage : writer.superpages) twin.superpage(superpage);
     twin.finish();
     EXPECT_EQ(decode(decoder, 3, writer.superpages, true, &parts), twin.frames) << "trial " << trial;
+    EXPECT_EQ(count(decoder, RdhFrameCounter::oversize), twin.oversize) << "trial " << trial;
+    EXPECT_EQ(count(decoder, RdhFrameCounter::cut_bytes), twin.cut_bytes) << "trial " << trial;
   }
 }
 

@@ -27,6 +27,8 @@ struct OpenFrame {
   std::uint8_t status = 0;
   std::vector<std::byte> bytes;
   std::size_t padding = 0;  // after the last payload
+  std::size_t length = 0;   // up to there, without a maximum
+  std::size_t came = 0;     // with the padding
 };
 
 /// Whether the pieces of joined frames in the superpages equal the joined frames. `lies_there`: whether a piece is in a superpage.
@@ -67,6 +69,8 @@ class RdhTwin {
   void finish() { close(open_ && open_->stopped ? 0 : chunk_status::kSoftwareTruncated); }
 
   std::vector<Frame> frames;
+  std::uint64_t oversize = 0;
+  std::uint64_t cut_bytes = 0;
 
  private:
   void bad() {
@@ -87,6 +91,8 @@ class RdhTwin {
     open_->padding = 0;
     cut(*open_);
     if (!open_->bytes.empty()) frames.push_back({open_->status, open_->bytes});
+    oversize += open_->length > open_->bytes.size() ? 1 : 0;
+    cut_bytes += open_->length - open_->bytes.size();
     open_.reset();
   }
   void add(const Rdh& page, std::span<const std::byte> bytes) {
@@ -116,6 +122,8 @@ class RdhTwin {
     }
     open_->bytes.insert(open_->bytes.end(), bytes.begin(), bytes.end());
     open_->stopped = page.stop();
+    open_->length = open_->came + page.memory_size();
+    open_->came += bytes.size();
     open_->padding = page.offset_next() - page.memory_size();
     if (page.stop() && (page.orbit() - phase_) % orbits_ == orbits_ - 1) close(0);
   }

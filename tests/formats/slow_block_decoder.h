@@ -170,6 +170,7 @@ class Decoder {
     chunk.status |= status;
     if (chunk.bytes.size() > setup_.max_chunk_bytes) {
       n["oversize"] += 1;
+      n["cut_bytes"] += chunk.bytes.size() - setup_.max_chunk_bytes;
       chunk.bytes.resize(setup_.max_chunk_bytes);
       chunk.status |= 0x02;
     }

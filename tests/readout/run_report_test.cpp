@@ -191,7 +191,7 @@ TEST(RunReport, AChunkThatNobodyCountsIsNoticed) {
 TEST(RunReport, AnInputThatWasCutOffIsNoGoodRun) {
   for (const char* counter :
        {"chunks_cut_off", "triggers_cut_off", "triggers_missed", "cards_cut_off", "card_lost_packets", "card_links_down",
-        "sequence_gaps", "lost_blocks", "bad_marker", "page_gaps", "packet_gaps", "lost_pages", "bad_rdh"}) {
+        "sequence_gaps", "lost_blocks", "bad_marker", "page_gaps", "packet_gaps", "lost_pages", "bad_rdh", "oversize"}) {
     ReadoutStatus status = status_of(100, 100, {});
     status.input.push_back({counter, 1});
     EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete) << counter;
@@ -207,6 +207,21 @@ TEST(RunReport, WhatTheSourcesLostIsSentAndLostByName) {
   EXPECT_EQ(report.lost(), 10U);
   EXPECT_TRUE(report.adds_up());
   EXPECT_EQ(report.condition, Condition::incomplete);
+}
+
+TEST(RunReport, BytesThatTheInputCutOffAreInAndLost) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.robs[0].chunk_bytes = ChunkBytes{.received = 900, .built = 880, .lost = {{"cut", 20}}};
+  status.input = {{"sent", 100}, {"sent_bytes", 900}, {"cut_bytes", 70}, {"network_cut_bytes", 30}};
+  status.phase = Phase::stopped;
+  RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.bytes_in, 1000U);
+  EXPECT_EQ(counter_value(report.bytes_lost, "cut"), 120U);
+  EXPECT_TRUE(report.adds_up());
+  status.input = {{"sent", 100}, {"cut_bytes", 70}};
+  report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.bytes_in, 970U) << "an input that counts no bytes sent those that the builders received";
+  EXPECT_TRUE(report.adds_up());
 }
 
 TEST(RunReport, OfferedAndAcceptedAreOfTheTimeInWhichTriggersWereOffered) {

@@ -29,6 +29,15 @@ TEST(RouterReport, ChunksOfLinksAddUpAndTheListIsApart) {
   EXPECT_DOUBLE_EQ(report.router_cpu_seconds, 3.25);
 }
 
+TEST(RouterReport, BytesThatTheInputCutOffAreInAndCut) {
+  RouterStatus status = some_status();
+  status.input.push_back({"cut_bytes", 500});
+  const RouterReport report = report_of(status);
+  EXPECT_EQ(report.bytes_in, 40500U);
+  EXPECT_EQ(report.bytes_cut, 500U);
+  EXPECT_TRUE(report.adds_up());
+}
+
 TEST(RouterReport, WhatNobodyWantedAndWhatAMonitorLostIsNoLoss) {
   EXPECT_EQ(report_of(some_status()).condition, Condition::good);
 }

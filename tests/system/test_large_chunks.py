@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from running_emulator import emulated
 from running_readout import adds_up
 from running_router import READOUT, all_is_verified, route_adds_up, router, sides
+from test_card_input import chunks_sent, read, system
 
 PAGE = 65536
 
@@ -83,3 +85,82 @@ def test_chunks_beyond_max_chunk_are_flagged_never_proven_and_their_bytes_counte
     assert report["bytes"]["lost"] == {"cut": chunks * 10_000} and sent["bytes"]["published"] == report["bytes"]["in"]
     assert report["verified"] == {"chunks": 0, "mismatches": 0}
     assert prove(rodeo, report) == 0
+
+
+REPLAY = """
+[readout]
+name = "replay"
+control = false
+[readout.input]
+type = "file"
+file = "chunks.felix"
+max_chunk = "{limit}B"
+[readout.builder]
+type = "gbt"
+timeout = "2s"
+chunk_size = {size}
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "0x00610001"
+"""
+
+REPLAYED = """
+[router]
+name = "felix"
+bus = "bus"
+wait_for_subscribers = true
+[router.input]
+type = "file"
+file = "chunks.felix"
+max_chunk = "{limit}B"
+"""
+
+
+def record(rodeo, size):
+    rodeo("data", "record", rodeo.directory / "chunks.felix", "--links", "4", "--events", "50", "--set", f"chunk_bytes={size}")
+    return 4 * 50
+
+
+def are_cut_by_one(report, chunks, size):
+    assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report)
+    assert report["chunks"]["sent"] == report["chunks"]["built"] == report["input"]["oversize"] == report["input"]["cut_bytes"] == chunks > 0
+    assert report["bytes"]["in"] == chunks * size
+    assert report["bytes"]["built"] == chunks * (size - 1) and report["bytes"]["lost"] == {"cut": chunks}
+
+
+@pytest.mark.parametrize("size, limit", [
+    (3000, 2999),  # in pieces
+    pytest.param(500, 499, marks=pytest.mark.slow),  # whole in a block
+    pytest.param(3000, 3000, marks=pytest.mark.slow),
+])
+def test_bytes_that_max_chunk_of_a_recording_cuts_off_are_in_the_balance(rodeo, size, limit):
+    chunks = record(rodeo, size)
+    (rodeo.directory / "replay.toml").write_text(REPLAY.format(limit=limit, size=size))
+    report = json.loads(rodeo("readout", "replay.toml", "--json", "-").stdout)
+    if limit < size:
+        are_cut_by_one(report, chunks, size)
+    else:
+        assert report["run"]["condition"] == "GOOD" and report["bytes"]["in"] == report["bytes"]["built"] == chunks * size
+
+
+@pytest.mark.slow
+def test_bytes_that_a_routers_max_chunk_cuts_off_are_in_its_balance(rodeo, sides):
+    chunks = record(rodeo, 3000)
+    routed = router(sides, text=REPLAYED.format(limit=2999))
+    report, _ = sides("readout", "net", READOUT).finish(how=None, exit_code=None)
+    sent, said = routed.finish(how=None)
+    assert route_adds_up(sent) and sent["run"]["condition"] == "INCOMPLETE", said
+    assert sent["bytes"]["in"] == chunks * 3000 and sent["bytes"]["cut"] == sent["input"]["oversize"] == chunks
+    assert sent["bytes"]["published"] == report["bytes"]["in"] == chunks * 2999 and adds_up(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [500, 3000])
+def test_bytes_that_max_chunk_of_a_card_cuts_off_are_in_the_balance(rodeo, size):
+    configuration = system(rodeo, builder=f"chunk_size = {size}", input=f'max_chunk = "{size - 1}B"')
+    text = (rodeo.directory / configuration).read_text().replace("elinks_per_link = 4", f"elinks_per_link = 4\nchunk_size = {size}")
+    (rodeo.directory / configuration).write_text(text)
+    with emulated(rodeo, configuration):
+        report, _ = read(rodeo, configuration, seconds=0.5)
+        are_cut_by_one(report, chunks_sent(rodeo), size)

@@ -180,7 +180,7 @@ _ROUTER = {
     "run": {"name?": Text, "seconds": Number, "condition": Text, "failure?": Text},
     "links?": Count,
     "chunks": {"sent": Count, "published": Count, "no_subscriber?": Count, "not_taken?": Count, "pending?": Count},
-    "bytes?": {"in?": Count, "published?": Count, "no_subscriber?": Count, "not_taken?": Count, "sent?": Count},
+    "bytes?": {"in?": Count, "published?": Count, "no_subscriber?": Count, "not_taken?": Count, "cut?": Count, "sent?": Count},
     "cpu_seconds?": Each(Number),
     "limited_by?": Text,
     "subscribers?": [_SUBSCRIBER],

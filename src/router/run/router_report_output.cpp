@@ -93,6 +93,7 @@ Json report_json(const RouterReport& report) {
                                {"published", report.bytes_published},
                                {"no_subscriber", report.bytes_no_subscriber},
                                {"not_taken", report.bytes_not_taken},
+                               {"cut", report.bytes_cut},
                                {"sent", report.bytes_sent}});
   Json cpu = Json::object({{"router", report.router_cpu_seconds}});
   if (report.input_cpu_seconds > 0) cpu["emulator"] = report.input_cpu_seconds;
@@ -145,9 +146,9 @@ std::string report_text(const RouterReport& report) {
   row("chunks", "{} sent = {} published + {} no_subscriber + {} not_taken", report.sent, report.published,
       report.no_subscriber, report.not_taken);
   if (report.condition == Condition::wrong) out += "   THIS DOES NOT ADD UP";
-  row("bytes", "{} in = {} published + {} no_subscriber + {} not_taken; {} in pages", bytes_text(report.bytes_in),
+  row("bytes", "{} in = {} published + {} no_subscriber + {} not_taken + {} cut; {} in pages", bytes_text(report.bytes_in),
       bytes_text(report.bytes_published), bytes_text(report.bytes_no_subscriber), bytes_text(report.bytes_not_taken),
-      bytes_text(report.bytes_sent));
+      bytes_text(report.bytes_cut), bytes_text(report.bytes_sent));
   for (const ReaderStatus& reader : report.readers) {
     row(reader.trigger_list ? "list" : "reader", "{}: {}, {}, {} for subscribers, CPU {:.1f} s", reader.name,
         base::counted(reader.links.size(), "link"), base::counted(reader["chunks_read"], "chunk"),
