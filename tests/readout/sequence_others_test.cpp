@@ -294,6 +294,88 @@ TEST(SequenceOthers, WhereNothingTellsOfASilenceTheClockDoesAndAllThatFollowsIsF
   }
 }
 
+// Ids whose reset counter comes round: the others show the round.
+TEST(SequenceOthers, ALinkThatWasSilentWhileTheResetCounterComesRoundReturnsToWhereOtherGroupsAre) {
+  constexpr std::uint64_t kEpoch =
+      211;  // longer than the time-out, for which the others wait at each reset for the silent group
+  struct Case {
+    std::size_t groups;
+    std::uint64_t resets;
+  };
+  for (const auto& [groups, resets] : {Case{2, 300}, Case{3, 130}}) {
+    Process process(groups, {.bits = 32, .epoch = kEpoch});
+    const std::uint64_t begin = 3000;
+    const std::uint64_t end = begin + resets * kEpoch + 159;
+    process.go(0, begin);
+    process.go(begin, end, 1);
+    process[1].fates = {};
+    process.go(end, end + 3000);
+    process.finish();
+    const Fates& fates = process[1].fates;
+    EXPECT_EQ(fates.wrong + fates.wrong_flagged, 0) << resets << " resets, " << groups << " groups";
+    EXPECT_LE(fates.flagged + fates.lost, 64) << resets << " resets, " << groups << " groups";
+    EXPECT_EQ(process[0].fates.right, end + 3000) << resets << " resets, " << groups << " groups";
+  }
+}
+
+TEST(SequenceOthers, WhereNothingTellsTheRoundOfTheResetCounterTheClockDoesAndAllThatFollowsIsFlagged) {
+  constexpr std::uint64_t kEpoch = 61;
+  for (const std::uint64_t resets : {100, 130, 200, 255, 300}) {
+    Process process(1, {.bits = 32, .epoch = kEpoch});
+    const std::uint64_t begin = 3000;
+    const std::uint64_t end = begin + resets * kEpoch + 5;
+    process.go(0, begin);
+    process.go(begin, end, 0);
+    process[0].fates = {};
+    process.go(end, end + 3000);
+    process.finish();
+    const Fates& fates = process[0].fates;
+    EXPECT_LE(fates.lost, 64) << resets;
+    if (resets == 100) {
+      EXPECT_EQ(fates.right + fates.lost, 3000) << resets;
+    } else {
+      EXPECT_EQ(resets < 256 ? fates.flagged : fates.wrong_flagged, 3000 - fates.lost) << resets;
+    }
+  }
+}
+
+// The data of one group come late, by half of what the reset counter tells apart.
+TEST(SequenceOthers, AGroupWhoseDataComeLateByManyEpochsIsNotFlagged) {
+  Process process(3, {.bits = 32, .epoch = 211});
+  const std::uint64_t late = std::uint64_t{100} * 211;
+  process.go(0, 3000);
+  process.go(3000, 3000 + late, 1);
+  for (std::uint64_t event = 3000; event < 3000 + late; ++event) {
+    process[1].bring(event, kEvent * (3000 + late));
+    if (event % 100 == 0) process[1].pass(kEvent * (3000 + late), false);
+  }
+  process.go(3000 + late, 6000 + late);
+  process.finish();
+  EXPECT_EQ(process[1].fates.right, 6000 + late);
+}
+
+// A reset ends the pause of the trigger.
+TEST(SequenceOthers, AGroupThatGoesOnWithTheNextResetAfterALongPauseIsNotFlagged) {
+  for (const std::size_t groups : {1, 2}) {
+    Process process(groups, {.bits = 32, .epoch = 61});
+    const std::uint64_t begin = std::uint64_t{50} * 61;
+    process.go(0, begin);
+    for (std::uint64_t i = 0; i < 400'000; i += 100) {
+      for (std::size_t group = 0; group < groups; ++group) process[group].pass(kEvent * (begin + 1 + i), true);
+    }
+    for (std::uint64_t event = begin; event < begin + 3000; ++event) {
+      for (std::size_t group = 0; group < groups; ++group) {
+        process[group].bring(event, kEvent * (event + 400'001));
+        process[group].pass(kEvent * (event + 400'001), true);
+      }
+    }
+    for (std::size_t group = 0; group < groups; ++group) {
+      process[group].finish();
+      EXPECT_EQ(process[group].fates.right, begin + 3000) << groups;
+    }
+  }
+}
+
 enum class Fault : std::uint8_t { none, silent, late, jump, all_silent, count };
 constexpr const char* kFaults[] = {"none", "silent", "late", "jump", "all silent"};
 

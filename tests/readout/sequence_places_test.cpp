@@ -170,6 +170,31 @@ TEST(SequencePlaces, ALinkThatWasSilentForAnEpochReturnsJustBehindTheReset) {
   EXPECT_EQ(rob.got(2), "2:19 2:20 2:21");
 }
 
+// The reset counter comes round while one link of a group or ROB is silent.
+TEST(SequencePlaces, ALinkThatWasSilentWhileTheResetCounterComesRoundReturnsInTheRightRound) {
+  constexpr std::uint64_t kEpoch = 61;
+  for (const bool full : {true, false}) {
+    for (const std::uint64_t resets : {130, 200, 256, 300}) {
+      Rob rob(3, settings(32), full);
+      const std::uint64_t back = 600 + resets * kEpoch + 7;
+      for (std::uint64_t event = 0; event < back + 2000; ++event) {
+        if (rob.sequencer.begun()) rob.oldest = rob.link(0).position() - std::min<Sequence>(kWindow / 2, event + 1);
+        rob.oldest = std::max(rob.oldest, rob.sequencer.run_first());
+        for (std::size_t link = 0; link < 3; ++link) {
+          const bool off = link == 1 && event >= 600 && event < back;
+          const auto id = static_cast<std::uint32_t>((event / kEpoch & 0xff) << 24 | event % kEpoch);
+          if (!off && (!full || event % 3 == link)) rob.offer(link, id);
+        }
+        if (event == back + 100) rob.got(1);
+      }
+      EXPECT_EQ(rob.link(1).resets, rob.link(0).resets) << resets << full;
+      EXPECT_FALSE(rob.link(1).doubtful) << resets << full;
+      const std::string got = rob.got(1);
+      EXPECT_EQ(got.find_first_of("?dlo"), std::string::npos) << resets << full << got.substr(0, 300);
+    }
+  }
+}
+
 // Another thread reads the other links, so they prove nothing: the link is flagged until BCIDs have proved its place.
 TEST(SequencePlaces, WhereNoOtherLinkTellsBcidsDoAndAtMost64ChunksAreFlagged) {
   LongRun run(2, 16, false, true, 2);

@@ -458,6 +458,7 @@ class Sequencer {
   bool beyond_segment(const State& state) const;
   std::optional<PeersAt> stand_of_peers(const State& of, bool asks_others = false) const;
   std::uint64_t telling_period(Sequence number) const;
+  bool round_of_resets(Sequence number) const;
   std::optional<Sequence> nearest_number(Sequence stand, std::uint32_t id) const;
   Place place_by(const State& state, const PeersAt& peers, std::uint32_t id) const;
   Sequence prove(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid);
@@ -530,7 +531,7 @@ class Sequencer {
   void settle_aside(State& state);
   void refresh(State& state) const;
 
-  static Place extended(const Place& from, std::uint32_t id);
+  static Place extended(const Place& from, std::uint32_t id, std::uint32_t behind = kResetRound / 2);
   Place resolve(const Place& from, std::uint32_t id, std::uint32_t stride) const;
   Place nearest(const Place& from, std::uint32_t id) const;
   std::uint32_t spread(const LinkSequence& link) const;
@@ -547,7 +548,8 @@ class Sequencer {
   // Numbers start well above zero, so that "before the first event" is still a number.
   static constexpr Sequence kOrigin = Sequence{1} << 32;
   static constexpr std::uint64_t kHistory = 64;
-  static constexpr std::uint64_t kDense = 0xf;  // in a link's history: it has lately left out no event
+  static constexpr std::uint32_t kResetRound = 256;  // resets until an 8-bit reset counter comes round
+  static constexpr std::uint64_t kDense = 0xf;       // in a link's history: it has lately left out no event
   static constexpr std::size_t kSegments = 64;
   static constexpr std::size_t kListedSegments = 4096;
   static Place place_of(const LinkSequence& link) {

@@ -6,11 +6,12 @@
 
 namespace rodeo::readout {
 
-// The place of an extended L1 id: the nearest round of its resets; the next round of its 24 bits, unless it is a little behind.
-Place Sequencer::extended(const Place& from, std::uint32_t id) {
-  const auto resets = static_cast<std::int8_t>(static_cast<std::uint8_t>((id >> 24) - from.resets));
+// The place of an extended L1 id: in the round of its resets that begins `behind` resets before; the next round of its 24 bits, unless it is a little
+// behind.
+Place Sequencer::extended(const Place& from, std::uint32_t id, std::uint32_t behind) {
+  const std::uint64_t on = ((id >> 24) - from.resets + behind) % kResetRound;
   const std::int64_t low = id & 0xffffffU;
-  if (resets != 0) return {from.resets + static_cast<std::uint64_t>(std::int64_t{resets}), low};
+  if (on != behind) return {from.resets + on - behind, low};
   constexpr std::int64_t kPeriod = 1 << 24;  // without a reset the L1 id goes on from 0 after its last
   constexpr std::int64_t kBehind = 1 << 20;
   const std::int64_t ahead = (low - from.index) & (kPeriod - 1);

@@ -85,15 +85,22 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of, boo
                  .place = segments_.of(number).place(number)};
 }
 
-// The number of events from one with an id to the next one with the same id.
+// The number of events from one with an id to the next one with the same id: of the last epochs, or of as many epochs as the reset counter tells apart.
 std::uint64_t Sequencer::telling_period(Sequence number) const {
+  const bool has_ecr = settings_.format.has_ecr();
+  const std::uint64_t epochs = has_ecr ? kResetRound : 1;
   std::uint64_t period = settings_.format.period();
-  if (settings_.format.has_ecr()) return period;
   const std::size_t last = segments_.find(number);
   for (std::size_t i = last - std::min<std::size_t>(last, 2); i <= last; ++i) {
-    if (segments_[i].end != kNoEnd) period = std::min(period, segments_[i].end - segments_[i].first);
+    if (segments_[i].end == kNoEnd || (has_ecr && segments_[i + 1].resets != segments_[i].resets + 1)) continue;
+    period = std::min(period, epochs * (segments_[i].end - segments_[i].first));
   }
   return period;
+}
+
+// True if the reset counter comes round in fewer events than the L1 id: resets alone no longer prove a place.
+bool Sequencer::round_of_resets(Sequence number) const {
+  return settings_.format.has_ecr() && telling_period(number) < settings_.format.period();
 }
 
 // Calls f with all numbers from `lowest` to `highest` that have this id.
@@ -185,7 +192,7 @@ Sequence Sequencer::prove_place(State& state, Sequence number, std::uint32_t id,
   // It crosses a reset where the others do.
   const Segment& segment = segments_.of(number);
   if (number == segment.first && segment.base != state.link->base && state.link->position() != state.lowest &&
-      (settings_.format.has_ecr() || has_witness(state)))
+      ((settings_.format.has_ecr() && !round_of_resets(number)) || has_witness(state)))
     state.link->doubtful = false;
   // Links in doubt do not prove each other's places.
   if (!settings_.has_bcid || bcids_[state.window] == nullptr || (state.link->doubtful && !has_witness(state))) return number;

@@ -65,8 +65,10 @@ void Sequencer::find_silent(std::size_t reader, std::uint64_t clock, bool exact)
   const std::uint64_t quarter = telling_period(of.told) / 4;
   const auto passed = passed_by_others(of, clock);
   of.silent = passed && *passed >= std::max(quarter, 2 * of.apart);
-  if (!settings_.format.has_ecr() || exact)  // else the reset counter shows what was missed
-    of.silent |= of.rate.missed(clock) >= quarter && silent_for >= settings_.timeout_ns;
+  // Resets show what was missed, until their counter has come half round.
+  const bool shows = settings_.format.has_ecr() && !exact;
+  if (!shows || round_of_resets(of.told))
+    of.silent |= of.rate.missed(clock) >= (shows ? 2 * quarter : quarter) && silent_for >= settings_.timeout_ns;
   if (!of.silent) return;
   if (of.standing != nullptr) of.standing->lapse();
   for (State& state : states_) {
@@ -96,9 +98,11 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
   const std::uint32_t goes_on =
       settings_.format.of(state.going.resets, static_cast<std::uint64_t>(state.going.index));  // where it went away to
   if (state.away() && id == goes_on) return;
-  if (id != link.expected || state.away()) return lose_place(state);
   const auto passed = passed_by_others(of, of.drained);
-  if (passed && *passed < quarter) return;  // the others were silent, too: the trigger paused
+  const bool paused = !passed || *passed < quarter;  // the others were silent, too
+  if (paused && settings_.format.has_ecr() && !state.away() && id == settings_.format.of(link.resets + 1, 0)) return;
+  if (id != link.expected || state.away()) return lose_place(state);
+  if (passed && paused) return;
   // It goes on with the next id: after a pause, or because its data were late. After a loss this happens by chance. With few bits the chance is not small,
   // but there readers are often that far apart.
   if (!wide(4 * quarter)) {
@@ -106,7 +110,11 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
     return;
   }
   const auto stand = stand_of_peers(state, true);
-  link.doubtful = stand && (stand->number == 0 || nearest_number(stand->number, id) != link.position());
+  const auto others_contradict = [&] {
+    if (settings_.format.has_ecr() && stand->of_others) return near_place(*stand, id) != place_of(link);
+    return stand->number == 0 || nearest_number(stand->number, id) != link.position();
+  };
+  link.doubtful = stand && others_contradict();
   state.keeps = link.doubtful;
   state.doubt_told = false;
   state.lowest = link.position();
@@ -125,7 +133,7 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) co
   const Sequence number = begun() ? segments_.number(middle).value_or(0) : 0;
   const std::uint64_t own_period = number != 0 ? telling_period(number) : settings_.format.period();
   const std::uint64_t period = std::min(own_period, at->high.period);
-  const bool few_epochs = low.resets == high.resets || low.resets + 1 == high.resets;
+  const bool few_epochs = high.resets - low.resets <= (settings_.format.has_ecr() ? kResetRound / 4 : 1);
   // Only one place has the id within the range of the others and, around it, the distance of readers.
   const bool near = wide(own_period) ? at->events() < period / 4
                                      : reader.compared_at != 0 && reader.apart < period / 4 &&
