@@ -78,6 +78,16 @@ TEST(Segments, OneResetMayHaveTwo) {
   EXPECT_EQ(segments.number({256, 4999}), std::nullopt);
 }
 
+TEST(Segments, TheNewerOfTwoWithTheSameResetsHasAPlaceOfBothEvenWhenItIsOver) {
+  Segments segments(8);
+  segments.open({256, 0}, 0, 0);
+  segments.open({256, 10}, 100, 50);
+  segments.open({257, 0}, 150, 140);
+  EXPECT_EQ(segments.number({256, 59}), Sequence{149});
+  EXPECT_EQ(segments.number({256, 60}), std::nullopt);
+  EXPECT_EQ(segments.number({256, 9}), Sequence{9});
+}
+
 TEST(Segments, TheOldestAreForgotten) {
   Segments segments(2);
   segments.open({0, 0}, 0, 0);

@@ -142,6 +142,14 @@ TEST(SequenceScenarios, OfSeveralReadersNobodyLosesByAnothersRest) {
   EXPECT_LE(followed_liar, runs_by_chance(kFollowedLiar, count));
 }
 
+// Ids before the beginning of a segment open a second one with the same resets. What comes after its end is not of the first one.
+TEST(SequenceScenarios, ASecondSegmentWithTheSameResetsMisplacesNoChunk) {
+  const Scenario scenario = make_scenario(71012001, true);
+  const Judged judged = ScenarioRun(scenario).run();
+  EXPECT_EQ(judged.without_fate, 0);
+  EXPECT_EQ(judged.wrong + judged.repeats, 0);
+}
+
 // A link whose ids have repeated is in the right period, or flagged and soon proven.
 TEST(SequenceScenarios, ALinkWhoseIdsHaveComeRoundIsNeverWrongWithoutAFlag) {
   const auto [first, count] = scenario_seeds(500);

@@ -14,8 +14,9 @@ std::optional<Sequence> Segments::number(const Place& place) const {
   for (std::size_t i = segments_.size(); i-- > 0;) {
     const Segment& segment = segments_[i];
     if (segment.resets != place.resets || place < segment.place(segment.first)) continue;
+    // Of two segments with the same resets, the newer one has the places from its first on, even when it is over.
     const Sequence number = segment.base + static_cast<Sequence>(place.index);
-    if (number < segment.end) return number;
+    return number < segment.end ? std::optional(number) : std::nullopt;
   }
   return std::nullopt;
 }

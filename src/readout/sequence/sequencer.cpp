@@ -149,7 +149,7 @@ void Sequencer::refresh(State& state) const {
                     !state.suspected && !link.lost && link.position() >= state.floor &&
                     !(settings_.listed && events_ != nullptr);
   link.end = free ? segments_.of(link.position()).end : 0;
-  if (free && segments_.of(link.position()).base != link.base) link.end = 0;  // its segment is over
+  if (free && !is_in_segment(link)) link.end = 0;
   if (free && beyond_segment(state)) link.end = 0;
 }
 
@@ -166,7 +166,7 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& chunk, const 
   const LinkSequence& link = *state.link;
   const std::uint32_t stride = spread(link);
   Place expected = place_of(link);
-  if (chunk.id == link.expected && segments_.number(expected) && !link.lapsed(oldest_, settings_.format)) {
+  if (chunk.id == link.expected && is_in_segment(link) && !link.lapsed(oldest_, settings_.format)) {
     return finds_room(state, link.position()) ? take(state, link.position()) : Step::wait;  // 1
   }
   if (following == nullptr && !final) return Step::wait;

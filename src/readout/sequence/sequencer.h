@@ -555,6 +555,10 @@ class Sequencer {
   static Place place_of(const LinkSequence& link) {
     return {link.resets, static_cast<std::int64_t>(link.position() - link.base)};
   }
+  // False if the segment of the link is over: its next number is of a later one, at another place.
+  bool is_in_segment(const LinkSequence& link) const {
+    return segments_.of(link.position()).place(link.position()) == place_of(link);
+  }
   // Numbers that stay free between two segments of the list: peers may have gone on since this thread saw them.
   std::uint64_t gap() const { return settings_.several_threads ? settings_.reach : 0; }
   Place place_of(const Reader& reader) const { return segments_.of(reader.told - 1).place(reader.told); }

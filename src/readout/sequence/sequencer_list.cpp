@@ -34,8 +34,8 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& chunk, cons
             .fresh = !link.here.load(std::memory_order_relaxed),
             .steps = std::uint64_t{settings_.step} * link.stride};
   if (!begun()) return of.passed ? end(state, Verdict::not_listed) : wait_for_list(state);
-  if (!of.fresh && !segments_.number(place_of(link))) cross(link);
-  if (!of.fresh && chunk.id == link.expected && segments_.number(place_of(link)) && !link.lapsed(oldest_, settings_.format))
+  if (!of.fresh && !is_in_segment(link)) cross(link);
+  if (!of.fresh && chunk.id == link.expected && is_in_segment(link) && !link.lapsed(oldest_, settings_.format))
     return take_expected(state, of);
   look_up(state, of);
   if (of.exact && !of.far && finds_place(state, *of.place)) {
@@ -187,10 +187,10 @@ bool Sequencer::followed_in_list(State& state, Sequence number) {
   return true;
 }
 
-// If the link's segment is over, the link expects the first event of the next one.
+// The link's segment is over: the link expects its next number in the next one.
 void Sequencer::cross(LinkSequence& link) const {
   const Segment& segment = segments_.of(link.position());
-  if (link.position() < segment.first || segment.base == link.base) return;
+  if (link.position() < segment.first) return;  // forgotten
   enter(link, segment);
 }
 
