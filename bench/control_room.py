@@ -55,7 +55,14 @@ def write_system(directory, processes, log_lines):
     classes = cards_and_readouts(directory, processes) if processes <= MOST_CARDS else crates(directory, processes)
     if log_lines:
         (directory / "chatter.py").write_text(CHATTER)
-        classes.append(process("chatter", "program", command=[sys.executable, str(directory / "chatter.py"), str(log_lines)], role="expendable"))
+        classes.append(
+            process(
+                "chatter",
+                "program",
+                command=[sys.executable, str(directory / "chatter.py"), str(log_lines)],
+                role="expendable",
+            )
+        )
     return write(directory, *classes, name="bench")
 
 
@@ -65,9 +72,18 @@ def cards_and_readouts(directory, processes):
 
     emulator_file(directory, cards=processes - 1, rate="100Hz")
     readout_file(directory)
-    return [process("cards", "emulator", configuration="emulator.toml"),
-            *(process(f"readout-{number}", "readout", configuration="readout.toml",
-                      set=[f'readout.input.cards=["0000:{number:02x}:00.0"]', f"readout.rob[0].source_id={number}"]) for number in range(1, processes))]
+    return [
+        process("cards", "emulator", configuration="emulator.toml"),
+        *(
+            process(
+                f"readout-{number}",
+                "readout",
+                configuration="readout.toml",
+                set=[f'readout.input.cards=["0000:{number:02x}:00.0"]', f"readout.rob[0].source_id={number}"],
+            )
+            for number in range(1, processes)
+        ),
+    ]
 
 
 def crates(directory, processes):
@@ -78,9 +94,19 @@ def crates(directory, processes):
     left = processes - 3
     for rack in range(1, 2 + (left - 1) // CRATES):
         cards = "".join(CARD.format(number=card) for card in range(1, CARDS + 1))
-        (directory / f"rack-{rack}.toml").write_text(f'[emulator]\nname = "rack"\n{cards}\n[emulator.trigger]\nrate = "1Hz"\nwait_for = {CARDS}\n')
+        (directory / f"rack-{rack}.toml").write_text(
+            f'[emulator]\nname = "rack"\n{cards}\n[emulator.trigger]\nrate = "1Hz"\nwait_for = {CARDS}\n'
+        )
         own = [f"emulator.card[{card}].address={rack:04x}:0{{number}}:0{card}.0" for card in range(CARDS)]
-        classes.append(process(f"rack-{rack}", "emulator", configuration=f"rack-{rack}.toml", count=min(CRATES, left - CRATES * (rack - 1)), set=own))
+        classes.append(
+            process(
+                f"rack-{rack}",
+                "emulator",
+                configuration=f"rack-{rack}.toml",
+                count=min(CRATES, left - CRATES * (rack - 1)),
+                set=own,
+            )
+        )
     return classes
 
 
@@ -113,7 +139,9 @@ class Page(threading.Thread):
         from playwright.sync_api import sync_playwright
 
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+            browser = playwright.chromium.launch(
+                executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            )
             page = browser.new_page(viewport={"width": 1440, "height": 1000})
             network = page.context.new_cdp_session(page)
             network.send("Network.enable")
@@ -135,7 +163,13 @@ class Page(threading.Thread):
         with httpx.Client(follow_redirects=True, trust_env=False) as browser:
             browser.get(self.address)
             cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-        with connect(base.replace("http", "ws") + "/api/live", origin=base, additional_headers={"Cookie": cookie}, proxy=None, max_size=None) as live:
+        with connect(
+            base.replace("http", "ws") + "/api/live",
+            origin=base,
+            additional_headers={"Cookie": cookie},
+            proxy=None,
+            max_size=None,
+        ) as live:
             while not self.over.is_set():
                 self._message(live.recv(timeout=60))
 
@@ -144,9 +178,13 @@ class Page(threading.Thread):
         began = time.time() - seconds
         times = [each for each in self.times if each[0] >= began]
         shown = [after[0] - before[1] for before, after in zip(times, times[1:])]
-        return {"page_bytes_per_second": (self.bytes - bytes_before) / seconds, "page_of": "chromium" if self.browser else "its WebSocket alone",
-                "state_age_on_arrival_s_max": max((came - told for came, told in times), default=None), "state_age_s_max": max(shown, default=None),
-                "state_age_s_median": statistics.median(shown) if shown else None}
+        return {
+            "page_bytes_per_second": (self.bytes - bytes_before) / seconds,
+            "page_of": "chromium" if self.browser else "its WebSocket alone",
+            "state_age_on_arrival_s_max": max((came - told for came, told in times), default=None),
+            "state_age_s_max": max(shown, default=None),
+            "state_age_s_median": statistics.median(shown) if shown else None,
+        }
 
 
 def timed(call):
@@ -163,7 +201,13 @@ class Room:
 
     def begin(self):
         with open(self.said, "ab") as log:
-            self.process = subprocess.Popen([str(BUILD / "rodeo"), "control", str(self.file)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                [str(BUILD / "rodeo"), "control", str(self.file)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         self.address = self.process.stdout.readline().strip()
         if not self.address:
             raise SystemExit(self.said.read_text())
@@ -218,10 +262,17 @@ def runs_of(client, runs):
         events.append((row["first_event_ns"] - before) / 1e9)
         closed.append((row["closed_ns"] - asked) / 1e9)
         conditions.add(row["condition"])
-        say(f"run {number + 1} of {runs}: started in {starts[-1]:.2f} s, stopped in {stops[-1]:.2f} s, {row['condition']}")
+        say(
+            f"run {number + 1} of {runs}: started in {starts[-1]:.2f} s, stopped in {stops[-1]:.2f} s, {row['condition']}"
+        )
     median = statistics.median
-    return {"start_to_first_event_s": median(events), "start_s": median(starts), "stop_to_closed_s": median(closed), "stop_to_next_ready_s": median(stops),
-            "conditions": sorted(conditions)}
+    return {
+        "start_to_first_event_s": median(events),
+        "start_s": median(starts),
+        "stop_to_closed_s": median(closed),
+        "stop_to_next_ready_s": median(stops),
+        "conditions": sorted(conditions),
+    }
 
 
 def watched(room, client, log_lines):
@@ -234,12 +285,20 @@ def watched(room, client, log_lines):
     said_before = said_lines(room) if log_lines else 0
     time.sleep(WATCHED_S)
     seconds = time.monotonic() - began
-    figures = {"controller_core_fraction": (cpu_seconds(room.process.pid) - before) / seconds, **page.figures(bytes_before, seconds)}
+    figures = {
+        "controller_core_fraction": (cpu_seconds(room.process.pid) - before) / seconds,
+        **page.figures(bytes_before, seconds),
+    }
     if log_lines:
         figures["log_lines_per_second"] = (said_lines(room) - said_before) / seconds
     looks = len({told for came, told in page.times if came >= time.time() - seconds}) / seconds
     statuses = [numbers_of(each["name"]) for each in client.status()["processes"] if each["kind"] != "program"]
-    figures |= {"looks_per_second": looks, "metrics": sum(statuses), "metrics_per_second": sum(statuses) * looks, "load": os.getloadavg()[0]}
+    figures |= {
+        "looks_per_second": looks,
+        "metrics": sum(statuses),
+        "metrics_per_second": sum(statuses) * looks,
+        "load": os.getloadavg()[0],
+    }
     page.over.set()
     page.join(30)
     if page.error:
@@ -268,11 +327,18 @@ def _numbers(value):
 def said_lines(room):
     """The number of the last log line of the chattering program."""
     with room.client() as client:
-        return max((int(each["message"].split()[1]) for each in client.logs("chatter", search="line ", lines=5, fold=False)), default=0)
+        return max(
+            (int(each["message"].split()[1]) for each in client.logs("chatter", search="line ", lines=5, fold=False)),
+            default=0,
+        )
 
 
 def measure(processes, runs, log_lines):
-    figures = {"processes": processes, "system": "cards and readouts" if processes <= MOST_CARDS else "crates and readouts", "cores": os.cpu_count()}
+    figures = {
+        "processes": processes,
+        "system": "cards and readouts" if processes <= MOST_CARDS else "crates and readouts",
+        "cores": os.cpu_count(),
+    }
     with room_of(lambda directory: write_system(directory, processes, log_lines)) as room:
         figures["serves_s"], _ = timed(room.begin)
         with room.client() as client:
@@ -307,7 +373,9 @@ def measure_slurm(runs):
         cluster.open()
         os.environ.update({name: cluster.environment[name] for name in ("PATH", "SLURM_CONF")})
         figures = {"processes": 2, "system": "card and readout in a job of Slurm", "cores": os.cpu_count()}
-        with room_of(lambda directory: elsewhere(one_card(directory, name="bench"), name="node", launcher="slurm", address="n1")) as room:
+        with room_of(
+            lambda directory: elsewhere(one_card(directory, name="bench"), name="node", launcher="slurm", address="n1")
+        ) as room:
             figures["serves_s"], _ = timed(room.begin)
             with room.client() as client:
                 figures["launch_s"], _ = timed(client.launch)
@@ -319,14 +387,23 @@ def measure_slurm(runs):
         shutil.rmtree(home, ignore_errors=True)
 
 
-TARGETS = {"serves_s": ("control room serves", "s", "2"), "launch_s": ("launch of all processes", "s", "3 for 20"),
-           "start_to_first_event_s": ("start to the first event of every readout", "s", "1; Slurm 5"),
-           "stop_to_closed_s": ("stop to the closed row: files closed and hashed", "s", "2"), "stop_to_next_ready_s": ("stop to the next run's readouts ready", "s", ""),
-           "controller_core_fraction": ("controller and page, of a core", "", "0.10"), "metrics_per_second": ("metrics looked at", "/s", "10,000 for 100"),
-           "page_bytes_per_second": ("page, all that it is sent", "B/s", "20000"), "state_age_on_arrival_s_max": ("oldest state as it came to the page", "s", ""),
-           "state_age_s_median": ("age of the state right before the next one, median", "s", ""), "state_age_s_max": ("the same, at most", "s", "1"),
-           "log_lines_per_second": ("lines that a program said", "/s", ""), "adopted_s": ("kill -9 of the controller; the next one has adopted the run", "s", "5"),
-           "close_s": ("close", "s", ""), "load": ("load of the machine while it was watched", "", "")}
+TARGETS = {
+    "serves_s": ("control room serves", "s", "2"),
+    "launch_s": ("launch of all processes", "s", "3 for 20"),
+    "start_to_first_event_s": ("start to the first event of every readout", "s", "1; Slurm 5"),
+    "stop_to_closed_s": ("stop to the closed row: files closed and hashed", "s", "2"),
+    "stop_to_next_ready_s": ("stop to the next run's readouts ready", "s", ""),
+    "controller_core_fraction": ("controller and page, of a core", "", "0.10"),
+    "metrics_per_second": ("metrics looked at", "/s", "10,000 for 100"),
+    "page_bytes_per_second": ("page, all that it is sent", "B/s", "20000"),
+    "state_age_on_arrival_s_max": ("oldest state as it came to the page", "s", ""),
+    "state_age_s_median": ("age of the state right before the next one, median", "s", ""),
+    "state_age_s_max": ("the same, at most", "s", "1"),
+    "log_lines_per_second": ("lines that a program said", "/s", ""),
+    "adopted_s": ("kill -9 of the controller; the next one has adopted the run", "s", "5"),
+    "close_s": ("close", "s", ""),
+    "load": ("load of the machine while it was watched", "", ""),
+}
 
 
 def main():
@@ -343,10 +420,14 @@ def main():
         text = json.dumps(figures, indent=2) + "\n"
         sys.stdout.write(text) if options.json == "-" else Path(options.json).write_text(text)
     if options.json != "-":
-        print(f"{figures['processes']} processes ({figures['system']}) on {figures['cores']} cores; runs were {', '.join(figures['conditions'])}")
+        print(
+            f"{figures['processes']} processes ({figures['system']}) on {figures['cores']} cores; runs were {', '.join(figures['conditions'])}"
+        )
         for key, (what, unit, target) in TARGETS.items():
             if (value := figures.get(key)) is not None:
-                print(f"  {what:62} {f'{value:.3g}' if value < 1000 else f'{value:.0f}':>8} {unit:4} {f'(target {target})' if target else ''}".rstrip())
+                print(
+                    f"  {what:62} {f'{value:.3g}' if value < 1000 else f'{value:.0f}':>8} {unit:4} {f'(target {target})' if target else ''}".rstrip()
+                )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def events(event, bcid, count, status):
 
 
 @rodeo.monitor(
-    size_of_bcid=hist.Hist.new.Reg(33, 0, BUNCH_CROSSINGS, label="BCID").Reg(32, 0, 8192, label="bytes in an event").Double(),
+    size_of_bcid=hist.Hist.new.Reg(33, 0, BUNCH_CROSSINGS, label="BCID")
+    .Reg(32, 0, 8192, label="bytes in an event")
+    .Double(),
 )
 def structure(event, size_of_bcid):
     size_of_bcid.fill(event.bcid, sum(int(fragment.chunks.size.sum()) for fragment in event.fragments))

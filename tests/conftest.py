@@ -87,22 +87,45 @@ class Rodeo:
         self.directory = directory
         # An inherited runtime directory contains sockets of other processes.
         inherited = {name: value for name, value in os.environ.items() if name != "RODEO_RUNTIME_DIR"}
-        self.environment = {**inherited, "XDG_RUNTIME_DIR": str(directory), "TMPDIR": str(directory), "XDG_CACHE_HOME": str(directory / "cache"), "NO_COLOR": "1"}
+        self.environment = {
+            **inherited,
+            "XDG_RUNTIME_DIR": str(directory),
+            "TMPDIR": str(directory),
+            "XDG_CACHE_HOME": str(directory / "cache"),
+            "NO_COLOR": "1",
+        }
 
     def __call__(self, *arguments, timeout=60, exit_code=0, **options):
         """Runs to the end and returns the CompletedProcess. The test fails if the exit code differs from `exit_code` (None: any)."""
         done = subprocess.run(
-            [str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, text=True, capture_output=True,
-            timeout=scaled(timeout), stdin=subprocess.DEVNULL, **options)
-        assert not re.search(r"\d (warning|info|error) error\[", done.stderr or ""), f"a line of the log says its level twice: {done.stderr}"
+            [str(self.binary), *map(str, arguments)],
+            cwd=self.directory,
+            env=self.environment,
+            text=True,
+            capture_output=True,
+            timeout=scaled(timeout),
+            stdin=subprocess.DEVNULL,
+            **options,
+        )
+        assert not re.search(r"\d (warning|info|error) error\[", done.stderr or ""), (
+            f"a line of the log says its level twice: {done.stderr}"
+        )
         if exit_code is not None:
-            assert done.returncode == exit_code, f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+            assert done.returncode == exit_code, (
+                f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+            )
         return done
 
     def start(self, *arguments, **options):
         """Starts without waiting. The caller ends the process (`with rodeo.start(...) as process:` and process.terminate()).
         If the test fails within the `with`, the process is killed."""
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "stdin": subprocess.DEVNULL, **options}
+        options = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            "stdin": subprocess.DEVNULL,
+            **options,
+        }
         return Process([str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, **options)
 
 

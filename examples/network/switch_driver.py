@@ -41,7 +41,20 @@ def set_buffer(question):
         raise RuntimeError("this switch has no shared buffer: use port:SIZE")
     limit = question["port_bytes"] or 1_000_000_000
     for port in ports:
-        tc("qdisc", "replace", "dev", port, "root", "tbf", "rate", options["rate"], "burst", "3028", "limit", str(limit))
+        tc(
+            "qdisc",
+            "replace",
+            "dev",
+            port,
+            "root",
+            "tbf",
+            "rate",
+            options["rate"],
+            "burst",
+            "3028",
+            "limit",
+            str(limit),
+        )
     return {}
 
 
@@ -50,14 +63,19 @@ def start(_):
 
 
 def counters(_):
-    lost = [{"name": port, "drops": json.loads(tc("-s", "-j", "qdisc", "show", "dev", port, "root"))[0]["drops"]} for port in ports]
+    lost = [
+        {"name": port, "drops": json.loads(tc("-s", "-j", "qdisc", "show", "dev", port, "root"))[0]["drops"]}
+        for port in ports
+    ]
     return {"drops": sum(port["drops"] for port in lost), "max_buffer_bytes": None, "ports": lost}
 
 
 for line in sys.stdin:
     question = json.loads(line)
     try:
-        answer = {"describe": describe, "set_buffer": set_buffer, "start": start, "counters": counters}[question["do"]](question)
+        answer = {"describe": describe, "set_buffer": set_buffer, "start": start, "counters": counters}[question["do"]](
+            question
+        )
     except (RuntimeError, KeyError) as reason:
         answer = {"error": str(reason)}
     print(json.dumps(answer), flush=True)

@@ -1,7 +1,7 @@
 """Calorimeter chunks in Python: the layout at the top of calorimeter.h, for rodeo.data.
 
-    from calorimeter_decoder import calorimeter
-    rodeo.data.open("*.data").read(["l1_id"], decoder=calorimeter)["calorimeter.samples"]
+from calorimeter_decoder import calorimeter
+rodeo.data.open("*.data").read(["l1_id"], decoder=calorimeter)["calorimeter.samples"]
 """
 
 import zlib
@@ -10,7 +10,7 @@ import numpy as np
 
 import rodeo
 
-HEADER_BYTES, CRC_BYTES, MARKER = 16, 4, 0xca10da7a
+HEADER_BYTES, CRC_BYTES, MARKER = 16, 4, 0xCA10DA7A
 
 
 @rodeo.decoder
@@ -24,5 +24,7 @@ def calorimeter(chunks):
         "bcid": chunks.field("<u2", at=8),
         "trigger_type": chunks.field("u1", at=10),
         "samples": chunks.values("<u4", skip=HEADER_BYTES, trim=CRC_BYTES),
-        "good": (chunks.field("<u4") == MARKER) & (chunks.field("<u4", at=12) == payload_bytes) & (chunks.field("<u4", at=-CRC_BYTES) == crc),
+        "good": (chunks.field("<u4") == MARKER)
+        & (chunks.field("<u4", at=12) == payload_bytes)
+        & (chunks.field("<u4", at=-CRC_BYTES) == crc),
     }

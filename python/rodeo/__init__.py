@@ -16,9 +16,17 @@ except ImportError:  # only the sources are here: CMake generates the version
 # Names that are imported on first use, each with its module ("": the name is a module).
 _SELECTION = "rodeo.selection.decorator"
 _HOMES = {
-    "card": "", "data": "", "events": "", "network": "", "decoder": "rodeo.data.decoder",
+    "card": "",
+    "data": "",
+    "events": "",
+    "network": "",
+    "decoder": "rodeo.data.decoder",
     "monitor": "rodeo.monitoring.monitor",
-    "select": _SELECTION, "accept": _SELECTION, "reject": _SELECTION, "more": _SELECTION, "Stream": _SELECTION,
+    "select": _SELECTION,
+    "accept": _SELECTION,
+    "reject": _SELECTION,
+    "more": _SELECTION,
+    "Stream": _SELECTION,
 }
 
 

@@ -32,9 +32,21 @@ def figure10(data, folder):
         cpu.plot(sizes, [100 * one["driver_cpu_fraction"] for one in points], "o-", color=colour, label=name)
     sizes = sorted({one["superpage_bytes"] / 1024 for one in data["figure10"]})
     ceiling = [one["store_ceiling_bytes_per_second"] * 8e-9 for one in data["figure10"]]
-    rate.axhline(sorted(ceiling)[len(ceiling) // 2], color="#888888", linestyle="--", label="streaming stores of one thread, here")
+    rate.axhline(
+        sorted(ceiling)[len(ceiling) // 2],
+        color="#888888",
+        linestyle="--",
+        label="streaming stores of one thread, here",
+    )
     rate.axhline(ENDPOINT_GBPS, color="#d55e00", linestyle=":", label="paper: 53 Gb/s an endpoint")
-    cpu.plot([512, 2048], [100 * CPU_OF_FOUR] * 2, "D-", color="#d55e00", markerfacecolor="white", label="paper: 13 % for four endpoints")
+    cpu.plot(
+        [512, 2048],
+        [100 * CPU_OF_FOUR] * 2,
+        "D-",
+        color="#d55e00",
+        markerfacecolor="white",
+        label="paper: 13 % for four endpoints",
+    )
     for axes, title in ((rate, "DMA throughput, cumulative [Gb/s]"), (cpu, "CPU of the drivers [% of a core]")):
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
@@ -52,9 +64,15 @@ def figure11(data, folder):
         for index, share in enumerate(point["per_process"]):
             axes.bar(str(point["processes"]), share / 1e3, bottom=bottom / 1e3, color=plt.cm.viridis(index / 8))
             bottom += share
-    axes.plot([str(point["processes"]) for point in data["figure11"]], [point["ceiling_per_second"] / 1e3 for point in data["figure11"]], "k--",
-              label="bare ping-pong over a socket, one process")
-    axes.set_xlabel(f"Processes on BAR 2 of an emulated CRU (trapped; the paper's card: {BAR_2_OPERATIONS / 1e6:g} million a second)")
+    axes.plot(
+        [str(point["processes"]) for point in data["figure11"]],
+        [point["ceiling_per_second"] / 1e3 for point in data["figure11"]],
+        "k--",
+        label="bare ping-pong over a socket, one process",
+    )
+    axes.set_xlabel(
+        f"Processes on BAR 2 of an emulated CRU (trapped; the paper's card: {BAR_2_OPERATIONS / 1e6:g} million a second)"
+    )
     axes.set_ylabel("Thousand operations a second")
     axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     finish(canvas, data, folder / "figure11.png")
@@ -62,8 +80,15 @@ def figure11(data, folder):
 
 def finish(canvas, data, path):
     machine = data["machine"]
-    canvas.text(0.01, -0.1, f"{machine['cores']} cores, load average {machine['load_average_at_start']:.1f} before the first point; "
-                f"medians of {data['repeats']} runs of {data['seconds_per_point']:g} s. Cards and drivers share the cores.", fontsize=7.5, color="#555555", va="top")
+    canvas.text(
+        0.01,
+        -0.1,
+        f"{machine['cores']} cores, load average {machine['load_average_at_start']:.1f} before the first point; "
+        f"medians of {data['repeats']} runs of {data['seconds_per_point']:g} s. Cards and drivers share the cores.",
+        fontsize=7.5,
+        color="#555555",
+        va="top",
+    )
     canvas.tight_layout()
     canvas.savefig(path, bbox_inches="tight", dpi=130)
     plt.close(canvas)
@@ -82,24 +107,42 @@ def published(point):
 def tables(data, path):
     """The points of both figures as Markdown."""
     machine = data["machine"]
-    lines = [f"{machine['cores']} cores, load average {machine['load_average_at_start']:.1f} before the first point; medians of {data['repeats']} runs of "
-             f"{data['seconds_per_point']:g} s; smallest and largest run in brackets. Cards and drivers share the cores.", "",
-             "| card | endpoints | superpage [KiB] | rate [Gb/s] | of one thread's streaming stores | smallest share | driver CPU [% of a core] | latency p50 [us] | errors | paper |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = [
+        f"{machine['cores']} cores, load average {machine['load_average_at_start']:.1f} before the first point; medians of {data['repeats']} runs of "
+        f"{data['seconds_per_point']:g} s; smallest and largest run in brackets. Cards and drivers share the cores.",
+        "",
+        "| card | endpoints | superpage [KiB] | rate [Gb/s] | of one thread's streaming stores | smallest share | driver CPU [% of a core] | latency p50 [us] | errors | paper |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
     for one in data["figure10"]:
         low, high = (value * 8e-9 for value in one["bytes_per_second_range"])
-        lines.append(f"| {one['card']} | {one['endpoints']} | {one['superpage_bytes'] >> 10} | {one['bytes_per_second'] * 8e-9:.1f} [{low:.1f}, {high:.1f}] "
-                     f"| {one['bytes_per_second'] / one['store_ceiling_bytes_per_second']:.2f} | {one['share_min']:.2f} | {100 * one['driver_cpu_fraction']:.1f} "
-                     f"| {one['superpage_latency_p50_us']:.0f} | {one['errors']} | {published(one)} |")
-    lines += ["", "| processes on BAR 2 (trapped) | operations/s | of a bare ping-pong | furthest from the mean | paper |", "|---|---|---|---|---|"]
+        lines.append(
+            f"| {one['card']} | {one['endpoints']} | {one['superpage_bytes'] >> 10} | {one['bytes_per_second'] * 8e-9:.1f} [{low:.1f}, {high:.1f}] "
+            f"| {one['bytes_per_second'] / one['store_ceiling_bytes_per_second']:.2f} | {one['share_min']:.2f} | {100 * one['driver_cpu_fraction']:.1f} "
+            f"| {one['superpage_latency_p50_us']:.0f} | {one['errors']} | {published(one)} |"
+        )
+    lines += [
+        "",
+        "| processes on BAR 2 (trapped) | operations/s | of a bare ping-pong | furthest from the mean | paper |",
+        "|---|---|---|---|---|",
+    ]
     for one in data["figure11"]:
-        lines.append(f"| {one['processes']} | {one['operations_per_second']:,.0f} | {one['operations_per_second'] / one['ceiling_per_second']:.2f} "
-                     f"| {one['unfairness']:.1%} | about {BAR_2_OPERATIONS / 1e6:g} million/s |")
+        lines.append(
+            f"| {one['processes']} | {one['operations_per_second']:,.0f} | {one['operations_per_second'] / one['ceiling_per_second']:.2f} "
+            f"| {one['unfairness']:.1%} | about {BAR_2_OPERATIONS / 1e6:g} million/s |"
+        )
     mapped = data["mapped"]
-    lines += ["", f"Mapped reads (FELIX, BAR 0): {mapped['operations_per_second'] * 1e-6:.0f} million/s, {mapped['operations_per_second'] / mapped['ceiling_per_second']:.2f} of plain loads.",
-              "", "| check, CRU internal generator, 1 MiB | rate [Gb/s] | driver CPU [% of a core] | GB/s per core |", "|---|---|---|---|"]
+    lines += [
+        "",
+        f"Mapped reads (FELIX, BAR 0): {mapped['operations_per_second'] * 1e-6:.0f} million/s, {mapped['operations_per_second'] / mapped['ceiling_per_second']:.2f} of plain loads.",
+        "",
+        "| check, CRU internal generator, 1 MiB | rate [Gb/s] | driver CPU [% of a core] | GB/s per core |",
+        "|---|---|---|---|",
+    ]
     for level, one in data["checks"].items():
-        lines.append(f"| {level} | {one['bytes_per_second'] * 8e-9:.1f} | {100 * one['driver_cpu_fraction']:.1f} | {one['bytes_per_second'] * 1e-9 / max(one['driver_cpu_fraction'], 1e-9):.1f} |")
+        lines.append(
+            f"| {level} | {one['bytes_per_second'] * 8e-9:.1f} | {100 * one['driver_cpu_fraction']:.1f} | {one['bytes_per_second'] * 1e-9 / max(one['driver_cpu_fraction'], 1e-9):.1f} |"
+        )
     path.write_text("\n".join(lines) + "\n")
     print(path)
 

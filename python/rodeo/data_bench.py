@@ -1,6 +1,6 @@
 """The Python side of `rodeo bench data`: CPU seconds for reading columns and events of a file, and sums that prove that all data were read.
 
-    python -m rodeo.data_bench FILE RESULT.json
+python -m rodeo.data_bench FILE RESULT.json
 """
 
 import json
@@ -27,7 +27,14 @@ def timed(work):
 
 def sums_of(columns):
     link, status, size = (int(columns[name].sum(dtype="u8")) for name in CHUNK_FIELDS)
-    found = {"events": columns.events, "chunks": len(columns["chunk.link"]), "links": link, "statuses": status, "sizes": size, "bytes": 0}
+    found = {
+        "events": columns.events,
+        "chunks": len(columns["chunk.link"]),
+        "links": link,
+        "statuses": status,
+        "sizes": size,
+        "bytes": 0,
+    }
     if "chunk.data" in columns:
         found |= {"bytes": int(columns["chunk.data"].sum(dtype="u8")), "crc": zlib.crc32(columns["chunk.data"])}
     return found
@@ -47,7 +54,11 @@ def measure(path):
         return {"events": events, "chunks": chunks}
 
     found = {}
-    for name, fields, checksums in (("columns", CHUNK_FIELDS, False), ("checked", CHUNK_FIELDS, True), ("data", [*CHUNK_FIELDS, "chunk.data"], False)):
+    for name, fields, checksums in (
+        ("columns", CHUNK_FIELDS, False),
+        ("checked", CHUNK_FIELDS, True),
+        ("data", [*CHUNK_FIELDS, "chunk.data"], False),
+    ):
         read, seconds = timed(lambda: columns(fields, checksums))
         found[name] = {"cpu_seconds": seconds, **sums_of(read)}
     sums, seconds = timed(lambda: sums_of(columns(CHUNK_FIELDS, False)))

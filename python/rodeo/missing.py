@@ -13,8 +13,19 @@ def remedy():
     if not INSTALLED:
         return "tools/setup run"
     # PREFIX/lib[64]/rodeo/python/rodeo/missing.py
-    installer = next((each / "sbin" / "rodeo-python-packages" for each in Path(__file__).resolve().parents if (each / "sbin" / "rodeo-python-packages").exists()), None)
+    installer = next(
+        (
+            each / "sbin" / "rodeo-python-packages"
+            for each in Path(__file__).resolve().parents
+            if (each / "sbin" / "rodeo-python-packages").exists()
+        ),
+        None,
+    )
     if installer is None:
         return "pip install numpy"  # the wheel
-    command = "rodeo-python-packages" if str(installer.parent) in ("/sbin", "/usr/sbin", "/usr/local/sbin") else str(installer)
+    command = (
+        "rodeo-python-packages"
+        if str(installer.parent) in ("/sbin", "/usr/sbin", "/usr/local/sbin")
+        else str(installer)
+    )
     return command if os.access(installer.parent, os.W_OK) else f"sudo {command}"

@@ -53,7 +53,9 @@ def main(module):
             sys.stdout.flush()
         return status
     except OutputLost as lost:
-        say(f"error[cli.output]: the output could not be written to stdout: {lost}\n  make room, or send stdout elsewhere")
+        say(
+            f"error[cli.output]: the output could not be written to stdout: {lost}\n  make room, or send stdout elsewhere"
+        )
         _discard_stdout()
         return 1
     except BrokenPipeError:
@@ -62,7 +64,9 @@ def main(module):
     except ImportError as missing:
         if os.environ.get("RODEO_LOG") == "debug":
             raise
-        say(f"error[cli.python]: {sys.executable}: {missing}\n  {remedy()}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3")
+        say(
+            f"error[cli.python]: {sys.executable}: {missing}\n  {remedy()}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3"
+        )
         return 1
 
 

@@ -19,9 +19,13 @@ SPEEDUP_BY_CARDS = {2: {1: 1.82, 2: 1.84, 3: 1.85, 4: 1.90}, 3: {1: 2.65, 2: 2.6
 # Paper, Table II: average S(n), C_FA, P.
 TABLE2 = {2: (1.86, 7.5, 0.925), 3: (2.65, 6.6, 0.934)}
 
-POOL_GAIN = "almost 50 %"  # section IX.E: blocks in a tbb::concurrent_queue instead of new and delete; the slides say ~40 %
+POOL_GAIN = (
+    "almost 50 %"  # section IX.E: blocks in a tbb::concurrent_queue instead of new and delete; the slides say ~40 %
+)
 MASK_GAIN = "10 %"  # slides, "Data receiving thread optimization example": of the whole
-BRANCH_LOSS = "20 %"  # slides, "ROBFragmentConsumer interface performance optimization": of the whole, with two consumers
+BRANCH_LOSS = (
+    "20 %"  # slides, "ROBFragmentConsumer interface performance optimization": of the whole, with two consumers
+)
 
 # Slides on FelixCore's statistics: throughput against that of the first design, in which every count went through a queue.
 STATISTICS_TO_QUEUE = {"queue": 1, "central": 1.05, "push": 4, "pull": 5}  # central: gains "< 5 %"

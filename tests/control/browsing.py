@@ -17,7 +17,9 @@ def chromium():
 
     expect.set_options(timeout=scaled(LONG_S) * 1000)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=scaled(LONG_S) * 1000)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=scaled(LONG_S) * 1000
+        )
         browser.devices = playwright.devices
         yield browser
         browser.close()

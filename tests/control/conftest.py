@@ -14,7 +14,14 @@ import pytest
 _spec = importlib.util.spec_from_file_location("tests_conftest", Path(__file__).resolve().parent.parent / "conftest.py")
 _above = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_above)
-BUILD, ROOT, TIMEOUT_SCALE, Process, Rodeo, scaled = _above.BUILD, _above.ROOT, _above.TIMEOUT_SCALE, _above.Process, _above.Rodeo, _above.scaled
+BUILD, ROOT, TIMEOUT_SCALE, Process, Rodeo, scaled = (
+    _above.BUILD,
+    _above.ROOT,
+    _above.TIMEOUT_SCALE,
+    _above.Process,
+    _above.Rodeo,
+    _above.scaled,
+)
 
 sys.path.insert(0, str(BUILD / "python"))
 os.environ["RODEO"] = str(BUILD / "rodeo")

@@ -8,12 +8,45 @@ from conftest import scaled
 
 LONG_S = 120.0
 CONFIGURATION = {
-    "system": "[control]\nname = \"lab\"\n", "file": "/there/lab.toml", "sha256": "0" * 64,
-    "classes": {"reader": {"file": "/there/readers/reader.toml", "text": "[readout]\r\n# exact\n", "values": {"readout.threads": "2", "readout.name": '"reader"'},
-                           "origins": {"readout.threads": "default", "readout.name": "--set"}, "settings": ["readout.name=lab-reader"], "sha256": "1" * 64}}}
-PROCESSES = [{"name": "reader", "class": "reader", "kind": "readout", "host": "local", "role": "essential", "pid": 7, "build": "b1", "settings": ["readout.name=lab-reader"]}]
-ALARM = {"cause": "stall", "severity": "alarm", "raised_ns": 100, "what": "nothing comes", "value": 0.5, "limit": 1, "do": "look", "process": "reader", "acked_by": None,
-         "acked_ns": None, "cleared_ns": None}
+    "system": '[control]\nname = "lab"\n',
+    "file": "/there/lab.toml",
+    "sha256": "0" * 64,
+    "classes": {
+        "reader": {
+            "file": "/there/readers/reader.toml",
+            "text": "[readout]\r\n# exact\n",
+            "values": {"readout.threads": "2", "readout.name": '"reader"'},
+            "origins": {"readout.threads": "default", "readout.name": "--set"},
+            "settings": ["readout.name=lab-reader"],
+            "sha256": "1" * 64,
+        }
+    },
+}
+PROCESSES = [
+    {
+        "name": "reader",
+        "class": "reader",
+        "kind": "readout",
+        "host": "local",
+        "role": "essential",
+        "pid": 7,
+        "build": "b1",
+        "settings": ["readout.name=lab-reader"],
+    }
+]
+ALARM = {
+    "cause": "stall",
+    "severity": "alarm",
+    "raised_ns": 100,
+    "what": "nothing comes",
+    "value": 0.5,
+    "limit": 1,
+    "do": "look",
+    "process": "reader",
+    "acked_by": None,
+    "acked_ns": None,
+    "cleared_ns": None,
+}
 
 
 @contextlib.asynccontextmanager
@@ -31,12 +64,30 @@ async def opened(directory, url=None, **options):
 
 async def begin(database, **changes):
     """Adds an open run. Returns its number."""
-    values = {"system": "lab", "run_type": "physics", "holder": "ana", "comment": "first light", "configuration": CONFIGURATION, "build": "b1", "processes": PROCESSES, **changes}
+    values = {
+        "system": "lab",
+        "run_type": "physics",
+        "holder": "ana",
+        "comment": "first light",
+        "configuration": CONFIGURATION,
+        "build": "b1",
+        "processes": PROCESSES,
+        **changes,
+    }
     return await database.writer.open_run(**values)
 
 
 async def end(database, number, **changes):
-    values = {"state": "CLOSED", "condition": "GOOD", "flags": [], "reason": "", "first_event_ns": 10**9, "stopped_ns": 3 * 10**9, "closed_ns": 4 * 10**9, **changes}
+    values = {
+        "state": "CLOSED",
+        "condition": "GOOD",
+        "flags": [],
+        "reason": "",
+        "first_event_ns": 10**9,
+        "stopped_ns": 3 * 10**9,
+        "closed_ns": 4 * 10**9,
+        **changes,
+    }
     await database.writer.close_run(number, **values)
 
 
@@ -44,7 +95,9 @@ async def whole_run(database, **changes):
     """Adds a closed run with rows in every table."""
     number, writer = await begin(database, **changes), database.writer
     await writer.transition(number, "start", "READY", "RUNNING", "ana", 5, 9, "done", "")
-    await writer.process(number, "reader", "local", "essential", 0, None, None, {"run": {"condition": "GOOD"}, "chunks": {"sent": 8}})
+    await writer.process(
+        number, "reader", "local", "essential", 0, None, None, {"run": {"condition": "GOOD"}, "chunks": {"sent": 8}}
+    )
     await writer.file(number, "/data/run.data", "local", 4096, "a" * 64, 4, False, "closed")
     await writer.counters(number, "reader", {"fragments_built": 4, "rate": 0.5, "nothing": float("nan")}, 77)
     await writer.alarm(ALARM, number)
@@ -65,7 +118,10 @@ async def until(condition, what="it"):
 
 async def good(database):
     """Waits until the database is available and has all written rows."""
-    await until(lambda: (health := database.writer.health())["state"] == "good" and not health["journal"], f"the database: {database.writer.health()}")
+    await until(
+        lambda: (health := database.writer.health())["state"] == "good" and not health["journal"],
+        f"the database: {database.writer.health()}",
+    )
 
 
 async def gone(database):

@@ -10,11 +10,30 @@ import time
 from rodeo.control.refused import Refused
 from rodeo.control.serve import Room, serve
 
-DOCUMENT = {"sequence": 1, "time_ns": 1, "system": {"name": "idle", "file": "idle.toml", "directory": "idle", "build": "0", "sha256": "0"}, "state": "READY", "flags": [],
-            "since_ns": 1, "what": "", "waiting_for": [], "act": None, "run": None, "last_run": None,
-            "numbers": {"events": None, "trigger_rate_hz": None}, "limited_by": None, "headline": {"word": "READY", "severity": "ready", "cause": None}, "processes": [{"name": "cards", "kind": "emulator", "host": "local", "phase": "ready"}],
-            "links": {"total": 0, "active": 0, "removed": 0, "bad": []}, "alarms": [], "lease": None, "commands": {}, "hosts": [], "externals": [],
-            "database": {"state": "good", "journal": 0}}
+DOCUMENT = {
+    "sequence": 1,
+    "time_ns": 1,
+    "system": {"name": "idle", "file": "idle.toml", "directory": "idle", "build": "0", "sha256": "0"},
+    "state": "READY",
+    "flags": [],
+    "since_ns": 1,
+    "what": "",
+    "waiting_for": [],
+    "act": None,
+    "run": None,
+    "last_run": None,
+    "numbers": {"events": None, "trigger_rate_hz": None},
+    "limited_by": None,
+    "headline": {"word": "READY", "severity": "ready", "cause": None},
+    "processes": [{"name": "cards", "kind": "emulator", "host": "local", "phase": "ready"}],
+    "links": {"total": 0, "active": 0, "removed": 0, "bad": []},
+    "alarms": [],
+    "lease": None,
+    "commands": {},
+    "hosts": [],
+    "externals": [],
+    "database": {"state": "good", "journal": 0},
+}
 
 
 class Database:
@@ -87,8 +106,18 @@ class Idle:
         return [{"fid": "0x1", "process": process}]
 
     async def log_lines(self, process, *, lines, **wanted):
-        return [{"time_ns": 10**18 + 5 * 10**6, "level": "warning", "audience": "operator", "run": 7, "process": process or "cards", "message": json.dumps(wanted),
-                 "fields": {"code": "x.y", "next": ""}, "repeats": 2}][:lines]
+        return [
+            {
+                "time_ns": 10**18 + 5 * 10**6,
+                "level": "warning",
+                "audience": "operator",
+                "run": 7,
+                "process": process or "cards",
+                "message": json.dumps(wanted),
+                "fields": {"code": "x.y", "next": ""},
+                "repeats": 2,
+            }
+        ][:lines]
 
     def rules(self):
         return [{"name": "dead_time"}]
@@ -102,6 +131,7 @@ class Idle:
 
 def serve_idle(name, listen):
     """Serves in this process until a signal, like `rodeo control SYSTEM`."""
+
     async def run():
         await serve(Idle(), name, listen)
 

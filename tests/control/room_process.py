@@ -26,7 +26,12 @@ class RoomProcess:
         from rodeo.control.refused import Refused
 
         self.log = open(self.file.parent / "room.log", "ab")
-        self.process = subprocess.Popen([str(BUILD / "rodeo"), "control", str(self.file), "--no-page"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(
+            [str(BUILD / "rodeo"), "control", str(self.file), "--no-page"],
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+        )
         deadline = time.monotonic() + scaled(120)
         while True:
             try:

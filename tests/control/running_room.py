@@ -39,8 +39,11 @@ class RunningRoom:
 
         self.thread.start()
         try:
+
             async def make():
-                self.controller = Controller(load(self.file, BUILD / "rodeo"), rodeo=str(BUILD / "rodeo"), **self.options)
+                self.controller = Controller(
+                    load(self.file, BUILD / "rodeo"), rodeo=str(BUILD / "rodeo"), **self.options
+                )
                 await self.controller.open()
 
             self.do(make())
@@ -134,7 +137,9 @@ class RunningRoom:
             document = self.document()
             if value := condition(document):
                 return value
-            assert time.monotonic() < deadline, f"waited in vain until {what}: {document['state']} {document['what']} {document['waiting_for']} {phases(document)}"
+            assert time.monotonic() < deadline, (
+                f"waited in vain until {what}: {document['state']} {document['what']} {document['waiting_for']} {phases(document)}"
+            )
             time.sleep(0.05)
 
     def until_state(self, *states):

@@ -28,7 +28,13 @@ class ServedRoom:
 
     def begin(self):
         with open(self.said, "ab") as err:
-            self.process = subprocess.Popen([str(BUILD / "rodeo"), "control", str(self.file), *self.options], stdout=subprocess.PIPE, stderr=err, stdin=subprocess.DEVNULL, text=True)
+            self.process = subprocess.Popen(
+                [str(BUILD / "rodeo"), "control", str(self.file), *self.options],
+                stdout=subprocess.PIPE,
+                stderr=err,
+                stdin=subprocess.DEVNULL,
+                text=True,
+            )
         self.address = self.process.stdout.readline().strip()
         assert self.address, self.said.read_text()[-3000:]
 
@@ -46,8 +52,17 @@ class ServedRoom:
 
     def shell(self, *arguments, status=0, **options):
         """Runs `rodeo control ...` and returns its output; the test fails if the exit status differs."""
-        done = subprocess.run([str(BUILD / "rodeo"), "control", *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=scaled(300), **options)
-        assert done.returncode == status, f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.said.read_text()[-2000:]}"
+        done = subprocess.run(
+            [str(BUILD / "rodeo"), "control", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=scaled(300),
+            **options,
+        )
+        assert done.returncode == status, (
+            f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}\n{self.said.read_text()[-2000:]}"
+        )
         return done
 
     @contextlib.contextmanager

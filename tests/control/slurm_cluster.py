@@ -43,7 +43,9 @@ class Cluster:
         key = home / "munge" / "key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
-        (home / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nCgroupAutomount=no\nConstrainCores=no\nConstrainRAMSpace=no\n")
+        (home / "cgroup.conf").write_text(
+            "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nCgroupAutomount=no\nConstrainCores=no\nConstrainRAMSpace=no\n"
+        )
         (home / "slurm.conf").write_text(f"""
 ClusterName=rodeo
 SlurmctldHost={node}(127.0.0.1)
@@ -82,13 +84,27 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         if program == "slurmd":
             arguments = ("-D", "-f", str(self.home / "slurm.conf"), "-N", name)
         with open(self.home / f"{name}.log", "ab") as log:
-            self.running[name] = subprocess.Popen([shutil.which(program, path=PATH), *arguments], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                                  start_new_session=True)
+            self.running[name] = subprocess.Popen(
+                [shutil.which(program, path=PATH), *arguments],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def open(self):
         directory = self.home / "munge"
-        self.start("munged", "--foreground", "--force", f"--socket={self.munge}", f"--key-file={directory}/key", f"--pid-file={directory}/pid", f"--log-file={directory}/log",
-                   f"--seed-file={directory}/seed")
+        self.start(
+            "munged",
+            "--foreground",
+            "--force",
+            f"--socket={self.munge}",
+            f"--key-file={directory}/key",
+            f"--pid-file={directory}/pid",
+            f"--log-file={directory}/log",
+            f"--seed-file={directory}/seed",
+        )
         self.until(self.munge.exists)
         self.start("slurmctld", "-D", "-f", str(self.home / "slurm.conf"))
         for node in ("n1", "n2"):
@@ -96,7 +112,9 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         self.until(lambda: all(self.node_state(node).startswith("idle") for node in ("n1", "n2")))
 
     def said(self, *argv):
-        return subprocess.run(argv, env=self.environment, text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=scaled(60)).stdout.strip()
+        return subprocess.run(
+            argv, env=self.environment, text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=scaled(60)
+        ).stdout.strip()
 
     def node_state(self, node):
         return self.said("sinfo", "--noheader", f"--nodes={node}", "--format=%T")
@@ -153,7 +171,9 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
                 process.wait()
         for node in ("n1", "n2"):
             above = FREEZER / f"slurm_{node}"
-            for directory in sorted((each for each in above.rglob("*") if each.is_dir()), key=lambda each: len(str(each)), reverse=True):
+            for directory in sorted(
+                (each for each in above.rglob("*") if each.is_dir()), key=lambda each: len(str(each)), reverse=True
+            ):
                 with contextlib.suppress(OSError):
                     directory.rmdir()
             with contextlib.suppress(OSError):

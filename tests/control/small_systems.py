@@ -80,7 +80,11 @@ def _toml(value):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(each) for each in value) + "]"
-    return str(value) if isinstance(value, (int, float)) else '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return (
+        str(value)
+        if isinstance(value, (int, float))
+        else '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
 
 
 def write(directory, *processes, name="t", event_limit="300s", choose_limit="300s"):
@@ -93,7 +97,9 @@ def write(directory, *processes, name="t", event_limit="300s", choose_limit="300
 
 def emulator_file(directory, cards=1, rate="200Hz", wait_for=None):
     directory.mkdir(parents=True, exist_ok=True)
-    text = EMULATOR.format(cards="".join(CARD.format(number=index + 1) for index in range(cards)), rate=rate, wait_for=wait_for or cards)
+    text = EMULATOR.format(
+        cards="".join(CARD.format(number=index + 1) for index in range(cards)), rate=rate, wait_for=wait_for or cards
+    )
     (directory / "emulator.toml").write_text(text)
 
 
@@ -106,27 +112,52 @@ def one_card(directory, *, rate="200Hz", writes=True, role="essential", restart=
     """One emulated card and its readout."""
     emulator_file(directory, rate=rate)
     readout_file(directory, writes)
-    return write(directory, process("cards", "emulator", configuration="emulator.toml"),
-                 process("readout", "readout", configuration="readout.toml", role=role, restart=restart), **control)
+    return write(
+        directory,
+        process("cards", "emulator", configuration="emulator.toml"),
+        process("readout", "readout", configuration="readout.toml", role=role, restart=restart),
+        **control,
+    )
 
 
 def two_readouts(directory, *, rate="200Hz", restart="in_run", role="expendable", **control):
     """Two cards of one emulator, each with a readout: `main` is essential, `spare` is not."""
     emulator_file(directory, cards=2, rate=rate)
     readout_file(directory, writes=False)
-    return write(directory, process("cards", "emulator", configuration="emulator.toml"),
-                 process("main", "readout", configuration="readout.toml"),
-                 process("spare", "readout", configuration="readout.toml", role=role, restart=restart, set=['readout.input.cards=["0000:02:00.0"]', "readout.rob[0].source_id=0x00610002"]),
-                 **control)
+    return write(
+        directory,
+        process("cards", "emulator", configuration="emulator.toml"),
+        process("main", "readout", configuration="readout.toml"),
+        process(
+            "spare",
+            "readout",
+            configuration="readout.toml",
+            role=role,
+            restart=restart,
+            set=['readout.input.cards=["0000:02:00.0"]', "readout.rob[0].source_id=0x00610002"],
+        ),
+        **control,
+    )
 
 
 def two_of_three(directory, **control):
     """Three cards of one emulator, and a class of three readouts; two of them suffice."""
     emulator_file(directory, cards=3)
     readout_file(directory, writes=False)
-    return write(directory, process("cards", "emulator", configuration="emulator.toml"),
-                 process("readout", "readout", configuration="readout.toml", count=3, role="at_least", at_least=2,
-                         set=['readout.input.cards=["0000:0{number}:00.0"]', "readout.rob[0].source_id=0x0061000{number}"]), **control)
+    return write(
+        directory,
+        process("cards", "emulator", configuration="emulator.toml"),
+        process(
+            "readout",
+            "readout",
+            configuration="readout.toml",
+            count=3,
+            role="at_least",
+            at_least=2,
+            set=['readout.input.cards=["0000:0{number}:00.0"]', "readout.rob[0].source_id=0x0061000{number}"],
+        ),
+        **control,
+    )
 
 
 def elsewhere(file, **host):

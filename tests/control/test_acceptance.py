@@ -35,5 +35,9 @@ TESTS = [*(ROOT / "tests" / "control").glob("test_*.py"), *(ROOT / "tests" / "sy
 
 
 def test_every_point_has_tests_named_after_it():
-    named = {int(number) for file in TESTS for number in re.findall(r"^def test_acceptance_(\d+)_", file.read_text(), re.MULTILINE)}
+    named = {
+        int(number)
+        for file in TESTS
+        for number in re.findall(r"^def test_acceptance_(\d+)_", file.read_text(), re.MULTILINE)
+    }
     assert {number: POINTS.get(number, "no point") for number in named ^ set(POINTS)} == {}

@@ -64,7 +64,13 @@ async def until(condition, seconds=60):
 
 
 def spec(name, *argv, directory=None, **options):
-    return LaunchSpec(name=name, argv=list(argv), environment={"PATH": os.environ["PATH"]}, directory=str(directory or os.environ["RODEO_RUNTIME_DIR"]), **options)
+    return LaunchSpec(
+        name=name,
+        argv=list(argv),
+        environment={"PATH": os.environ["PATH"]},
+        directory=str(directory or os.environ["RODEO_RUNTIME_DIR"]),
+        **options,
+    )
 
 
 async def process(host, name):
@@ -75,6 +81,7 @@ async def ended(host, name):
     async def look():
         found = await process(host, name)
         return found if found is not None and found.state == "exited" else None
+
     return await until(look)
 
 
@@ -91,7 +98,11 @@ def agent_pid(runtime):
 
 
 def children_of(parent):
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and (found := kernel.seen(int(entry.name))) is not None and found.parent == parent]
+    return [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and (found := kernel.seen(int(entry.name))) is not None and found.parent == parent
+    ]
 
 
 def run(coroutine):
@@ -101,13 +112,22 @@ def run(coroutine):
 def test_a_process_is_launched_listed_and_its_exit_is_known(runtime):
     async def test():
         async with host_of(runtime) as host:
-            launched = await host.launch(spec("one", "sh", "-c", "echo hello; exit 3", tag={"class": "x"}, socket="one.control"))
+            launched = await host.launch(
+                spec("one", "sh", "-c", "echo hello; exit 3", tag={"class": "x"}, socket="one.control")
+            )
             assert launched.pid > 0 and launched.started_ns > 0
             found = await ended(host, "one")
-            assert (found.exit_status, found.signal, found.core, found.tag, found.socket) == (3, None, "", {"class": "x"}, "one.control")
+            assert (found.exit_status, found.signal, found.core, found.tag, found.socket) == (
+                3,
+                None,
+                "",
+                {"class": "x"},
+                "one.control",
+            )
             assert await host.tail("one", 10) == ["hello"]
             await host.forget("one")
             assert await process(host, "one") is None
+
     run(test())
 
 
@@ -119,15 +139,22 @@ def test_a_process_gets_its_environment_and_no_more(runtime, monkeypatch):
             await host.launch(spec("env", "env"))
             await ended(host, "env")
             said = await host.tail("env", 100)
-            assert f"RODEO_PROCESS={runtime}:lab@local/env" in said and not any(line.startswith("SECRET") for line in said)
+            assert f"RODEO_PROCESS={runtime}:lab@local/env" in said and not any(
+                line.startswith("SECRET") for line in said
+            )
+
     run(test())
 
 
 def test_what_cannot_be_launched_is_refused_by_name(runtime):
     async def test():
         async with host_of(runtime) as host:
-            for bad, code in ((spec("x", "/no/such/program"), "control.launch"), (spec("../x", "true"), "control.argument"),
-                              (spec("y", "true", directory="/no/such/place"), "control.launch"), (LaunchSpec("z", [], {}, "/tmp"), "control.argument")):
+            for bad, code in (
+                (spec("x", "/no/such/program"), "control.launch"),
+                (spec("../x", "true"), "control.argument"),
+                (spec("y", "true", directory="/no/such/place"), "control.launch"),
+                (LaunchSpec("z", [], {}, "/tmp"), "control.argument"),
+            ):
                 with pytest.raises(Refused) as refused:
                     await host.launch(bad)
                 assert refused.value.code == code
@@ -138,6 +165,7 @@ def test_what_cannot_be_launched_is_refused_by_name(runtime):
             with pytest.raises(Refused) as refused:
                 await host.forget("twice")
             assert refused.value.code == "control.runs"
+
     run(test())
 
 
@@ -153,7 +181,14 @@ def test_a_signal_and_an_end_by_force_are_told_apart_from_an_exit(runtime):
             assert (found.exit_status, found.signal, found.core) == (None, signal.SIGKILL, "")
             with pytest.raises(Refused):
                 await host.signal("killed", signal.SIGTERM)
-            await host.launch(spec("stubborn", sys.executable, "-c", "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(1000)"))
+            await host.launch(
+                spec(
+                    "stubborn",
+                    sys.executable,
+                    "-c",
+                    "import signal,time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(1000)",
+                )
+            )
 
             async def is_up():
                 return await host.tail("stubborn", 1) == ["up"]
@@ -165,6 +200,7 @@ def test_a_signal_and_an_end_by_force_are_told_apart_from_an_exit(runtime):
             await host.signal("stopped", signal.SIGSTOP)
             await host.end("stopped", 60 * SCALE)
             assert (await ended(host, "stopped")).signal == signal.SIGTERM
+
     run(test())
 
 
@@ -186,6 +222,7 @@ def test_what_a_process_started_and_left_is_found_and_ended_with_it(runtime):
             await host.end("parent", 5.0)
             await until(lambda: not kernel.processes_with("RODEO_PROCESS", f"{runtime}:lab@local/parent"))
             await host.forget("parent")
+
     run(test())
 
 
@@ -209,6 +246,7 @@ def test_an_orphan_without_the_mark_is_found_all_the_same(runtime):
             assert refused.value.code == "control.runs"
             assert await host.request("end", name="parent", grace_s=60 * SCALE, timeout_s=120) == []
             assert kernel.seen(found.left[0]) is None
+
     run(test())
 
 
@@ -220,7 +258,16 @@ def test_where_a_core_is_said(runtime, tmp_path):
             for name, core in (("with", True), ("without", False)):
                 directory = tmp_path / name
                 directory.mkdir()
-                await host.launch(spec(name, sys.executable, "-c", "import os, time; print('up', flush=True); time.sleep(1000)", directory=directory, core=core))
+                await host.launch(
+                    spec(
+                        name,
+                        sys.executable,
+                        "-c",
+                        "import os, time; print('up', flush=True); time.sleep(1000)",
+                        directory=directory,
+                        core=core,
+                    )
+                )
 
                 async def is_up():
                     return await host.tail(name, 1) == ["up"]
@@ -235,6 +282,7 @@ def test_where_a_core_is_said(runtime, tmp_path):
                     assert found.core == "" and not list(directory.iterdir())
                 elif "/" not in pattern:
                     assert [Path(found.core)] == list(directory.iterdir()) and Path(found.core).stat().st_size > 0
+
     run(test())
 
 
@@ -242,15 +290,20 @@ def test_a_flood_of_words_stops_nobody_and_fills_no_disk(runtime):
     async def test():
         async with host_of(runtime) as host:
             size = agent_logs.LONGEST_LOG + (1 << 20)
-            await host.launch(spec("flood", "sh", "-c", f"yes flood | head -c {size}; echo; echo over; exec sleep 1000"))
+            await host.launch(
+                spec("flood", "sh", "-c", f"yes flood | head -c {size}; echo; echo over; exec sleep 1000")
+            )
             log = runtime / "agent" / "logs" / "flood.log"
 
             async def over():
-                return (await host.tail("flood", 1) == ["over"] or (runtime / "agent" / "logs" / "flood.log.1").exists()) and log.stat().st_size < agent_logs.LONGEST_LOG // 2
+                return (
+                    await host.tail("flood", 1) == ["over"] or (runtime / "agent" / "logs" / "flood.log.1").exists()
+                ) and log.stat().st_size < agent_logs.LONGEST_LOG // 2
 
             await until(over)
             assert (runtime / "agent" / "logs" / "flood.log.1").stat().st_size == agent_logs.KEPT
             assert (await process(host, "flood")).state == "running"
+
     run(test())
 
 
@@ -258,15 +311,25 @@ def test_several_controllers_are_served_and_one_that_waits_holds_up_nobody(runti
     async def test():
         async with host_of(runtime) as host:
             directory = runtime / "deaf"
-            await host.launch(spec("deaf", sys.executable, "-c", f"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('{directory}'); s.listen(99); print('up', flush=True); time.sleep(1000)",
-                                   socket="deaf"))
+            await host.launch(
+                spec(
+                    "deaf",
+                    sys.executable,
+                    "-c",
+                    f"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('{directory}'); s.listen(99); print('up', flush=True); time.sleep(1000)",
+                    socket="deaf",
+                )
+            )
 
             async def is_up():
                 return await host.tail("deaf", 1) == ["up"]
 
             await until(is_up)
             others = [LocalHost("lab", runtime / "agent", patience=PATIENCE) for _ in range(3)]
-            waiting = [asyncio.ensure_future(host.request("ask", name="deaf", request={}, within_s=500, timeout_s=500)) for _ in range(20)]
+            waiting = [
+                asyncio.ensure_future(host.request("ask", name="deaf", request={}, within_s=500, timeout_s=500))
+                for _ in range(20)
+            ]
             answers = await asyncio.gather(*(other.request("list") for other in (*others, host) for _ in range(100)))
             assert len(answers) == 400 and all([each["name"] for each in answer] == ["deaf"] for answer in answers)
             assert not any(task.done() for task in waiting)
@@ -275,6 +338,7 @@ def test_several_controllers_are_served_and_one_that_waits_holds_up_nobody(runti
             await host.signal("deaf", signal.SIGKILL)
             for found in await asyncio.gather(*waiting, return_exceptions=True):
                 assert isinstance(found, Refused) and found.code == "control.unreachable"
+
     run(test())
 
 
@@ -282,21 +346,42 @@ def test_the_error_that_ended_a_process_is_told_with_its_exit_status(runtime):
     async def test():
         async with host_of(runtime) as host:
             for name, status in (("bad", 4), ("well", 0)):
-                await host.launch(spec(name, "sh", "-c", f"echo 'error[card.gone]: the card is away\033[2J'; echo more; exit {status}"))
+                await host.launch(
+                    spec(
+                        name, "sh", "-c", f"echo 'error[card.gone]: the card is away\033[2J'; echo more; exit {status}"
+                    )
+                )
             assert (await ended(host, "bad")).said == "error[card.gone]: the card is away?[2J"
             assert (await ended(host, "well")).said == ""
+
     run(test())
 
 
 def test_what_ran_before_the_machine_was_started_anew_is_not_taken_for_running(runtime):
     (runtime / "agent").mkdir()
-    one = {"name": "one", "pid": os.getpid(), "start_ticks": kernel.seen(os.getpid()).start_ticks, "started_ns": 1, "directory": "/", "log": "/x", "socket": "", "tag": {},
-           "exited": False, "exit_status": None, "signal": None, "core": "", "cpu_seconds": None}
+    one = {
+        "name": "one",
+        "pid": os.getpid(),
+        "start_ticks": kernel.seen(os.getpid()).start_ticks,
+        "started_ns": 1,
+        "directory": "/",
+        "log": "/x",
+        "socket": "",
+        "tag": {},
+        "exited": False,
+        "exit_status": None,
+        "signal": None,
+        "core": "",
+        "cpu_seconds": None,
+    }
     (runtime / "agent" / "agent.json").write_text(json.dumps({"boot": "another", "processes": [one]}))
 
     async def test():
         async with host_of(runtime) as host:
-            assert [(each.name, each.state, each.exit_status, each.signal) for each in await host.list()] == [("one", "exited", None, None)]
+            assert [(each.name, each.state, each.exit_status, each.signal) for each in await host.list()] == [
+                ("one", "exited", None, None)
+            ]
+
     run(test())
 
 
@@ -306,11 +391,26 @@ def test_an_agent_of_another_runtime_directory_keeps_its_own_processes(runtime):
             await host.launch(spec("mine", "sleep", "1000"))
             (runtime / "other").mkdir(mode=0o700)
             done = await asyncio.to_thread(
-                subprocess.run, [sys.executable, "-B", "-m", "rodeo.control.agent", "--system", "lab", "--directory", str(runtime / "agent")], capture_output=True, text=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "RODEO_RUNTIME_DIR": str(runtime / "other")}, timeout=60 * SCALE)
+                subprocess.run,
+                [
+                    sys.executable,
+                    "-B",
+                    "-m",
+                    "rodeo.control.agent",
+                    "--system",
+                    "lab",
+                    "--directory",
+                    str(runtime / "agent"),
+                ],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "RODEO_RUNTIME_DIR": str(runtime / "other")},
+                timeout=60 * SCALE,
+            )
             assert done.returncode == 5 and "another RODEO_RUNTIME_DIR" in done.stderr
             assert list((runtime / "other").iterdir()) == []
             assert (await process(host, "mine")).state == "running"
+
     run(test())
 
 
@@ -329,13 +429,19 @@ def test_processes_outlive_a_killed_agent_and_the_next_one_finds_them(runtime):
                     return await process(host, "long")
 
             found = await until(again)
-            assert (found.pid, found.state, found.tag, found.started_ns) == (before.pid, "running", {"launch": 7}, before.started_ns)
+            assert (found.pid, found.state, found.tag, found.started_ns) == (
+                before.pid,
+                "running",
+                {"launch": 7},
+                before.started_ns,
+            )
             assert agent_pid(runtime) != first
             gone = await process(host, "short")
             assert (gone.state, gone.exit_status) == ("exited", 1)
             await host.signal("long", signal.SIGTERM)
             found = await ended(host, "long")
             assert (found.exit_status, found.signal) == (None, None)  # the end is unknown
+
     run(test())
 
 
@@ -353,6 +459,7 @@ def test_a_launch_that_the_killed_agent_had_not_noted_is_found_by_its_mark(runti
                     return await process(host, "noted")
 
             assert (await until(again)).pid == before.pid
+
     run(test())
 
 
@@ -366,6 +473,7 @@ def test_an_agent_with_nothing_to_run_leaves_and_one_with_something_stays(runtim
             assert [each.name for each in await again.list()] == ["stay"]
             assert agent_pid(runtime) == pid
             await again.close()
+
     run(test())
 
 
@@ -374,13 +482,21 @@ def test_an_agent_that_is_to_end_with_its_controller_leaves_nothing(runtime):
         host = LocalHost("lab", runtime / "agent", patience=PATIENCE, end_after_s=0.5)
         await host.launch(spec("alone", "sleep", "1000"))
         await host.close()
-        await until(lambda: not kernel.processes_with("RODEO_PROCESS", f"{runtime}:lab@local/alone") and not place.is_held(f"{runtime}/lab.agent.lock"))
+        await until(
+            lambda: (
+                not kernel.processes_with("RODEO_PROCESS", f"{runtime}:lab@local/alone")
+                and not place.is_held(f"{runtime}/lab.agent.lock")
+            )
+        )
+
     run(test())
 
 
 def test_an_agent_of_a_job_asks_all_to_end_and_stays_until_they_have(runtime):
-    script = ("import signal, sys, time\nsignal.signal(10, lambda *_: sys.exit(4))\nsignal.signal(15, lambda *_: print('asked', flush=True))\nprint('up', flush=True)\n"
-              "while True: time.sleep(0.1)")
+    script = (
+        "import signal, sys, time\nsignal.signal(10, lambda *_: sys.exit(4))\nsignal.signal(15, lambda *_: print('asked', flush=True))\nprint('up', flush=True)\n"
+        "while True: time.sleep(0.1)"
+    )
 
     async def test():
         host = LocalHost("lab", runtime / "agent", patience=PATIENCE)
@@ -404,8 +520,11 @@ def test_an_agent_of_a_job_asks_all_to_end_and_stays_until_they_have(runtime):
         await host.signal("orderly", signal.SIGUSR1)
         await until(lambda: not place.is_held(f"{runtime}/lab.agent.lock"))
         note = json.loads((runtime / "agent" / "agent.json").read_text())
-        assert [(each["name"], each["exited"], each["exit_status"]) for each in note["processes"]] == [("orderly", True, 4)]
+        assert [(each["name"], each["exited"], each["exit_status"]) for each in note["processes"]] == [
+            ("orderly", True, 4)
+        ]
         await host.close()
+
     run(test())
 
 
@@ -414,23 +533,41 @@ def test_any_bytes_are_answered(runtime):
         async with host_of(runtime) as host:
             await host.list()
             reader, writer = await asyncio.open_unix_connection(str(runtime / ("lab" + SOCKET)), limit=1 << 20)
-            for line in (b"nonsense", b"[1]", b'{"do": "fly", "id": 1}', b'{"do": "launch", "id": 2}', b'{"do": "tail", "name": {}, "lines": [], "id": 3}', b"[" * 100000):
+            for line in (
+                b"nonsense",
+                b"[1]",
+                b'{"do": "fly", "id": 1}',
+                b'{"do": "launch", "id": 2}',
+                b'{"do": "tail", "name": {}, "lines": [], "id": 3}',
+                b"[" * 100000,
+            ):
                 writer.write(line + b"\n")
                 answer = json.loads(await asyncio.wait_for(reader.readline(), 60 * SCALE))
                 assert answer["ok"] is False and answer["code"], line[:40]
             writer.close()
             assert await host.list() == []
+
     run(test())
 
 
 def test_the_control_socket_of_a_real_process_is_asked_through_the_agent_and_straight(runtime, tmp_path):
     command = Path(os.environ.get("RODEO_BUILD_DIR", ROOT / "build")) / "rodeo"
-    (tmp_path / "card.toml").write_text('[emulator]\nname = "lab-card"\n[[emulator.card]]\ntype = "felix"\naddress = "e0a1:00:00.0"\nlinks = 1\nelinks_per_link = 2\n')
+    (tmp_path / "card.toml").write_text(
+        '[emulator]\nname = "lab-card"\n[[emulator.card]]\ntype = "felix"\naddress = "e0a1:00:00.0"\nlinks = 1\nelinks_per_link = 2\n'
+    )
 
     async def test():
         async with host_of(runtime) as host:
             environment = {"PATH": os.environ["PATH"], "RODEO_RUNTIME_DIR": str(runtime)}
-            await host.launch(LaunchSpec("card", [str(command), "emulate", str(tmp_path / "card.toml")], environment, str(tmp_path), socket="lab-card.emulator"))
+            await host.launch(
+                LaunchSpec(
+                    "card",
+                    [str(command), "emulate", str(tmp_path / "card.toml")],
+                    environment,
+                    str(tmp_path),
+                    socket="lab-card.emulator",
+                )
+            )
 
             async def status(ask):
                 with contextlib.suppress(Refused):
@@ -453,6 +590,7 @@ def test_the_control_socket_of_a_real_process_is_asked_through_the_agent_and_str
             with pytest.raises(Refused) as refused:
                 await host.ask("card", {"command": "status"}, 5.0)
             assert refused.value.code == "control.unreachable"
+
     run(test())
 
 
@@ -461,7 +599,9 @@ def test_files_are_hashed_read_and_disks_looked_at(runtime, tmp_path):
 
     async def test():
         async with host_of(runtime) as host:
-            assert await host.sha256([tmp_path / "a", tmp_path / "none"]) == {str(tmp_path / "a"): "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
+            assert await host.sha256([tmp_path / "a", tmp_path / "none"]) == {
+                str(tmp_path / "a"): "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+            }
             assert await host.read(tmp_path / "a", 2) == "bc"
             os.mkfifo(tmp_path / "pipe")
             assert await host.sha256([tmp_path / "pipe", "/dev/zero"]) == {}
@@ -473,6 +613,7 @@ def test_files_are_hashed_read_and_disks_looked_at(runtime, tmp_path):
             assert 0 < disk["free"] <= disk["total"]
             with pytest.raises(Refused):
                 await host.disk("/no/such/place")
+
     run(test())
 
 
@@ -480,7 +621,9 @@ def test_a_program_that_writes_lines_of_json_without_bounds_fills_no_disk(runtim
     async def test():
         async with host_of(runtime) as host:
             size = agent_logs.LONGEST_LOG + (1 << 20)
-            await host.launch(spec("writer", "sh", "-c", f"yes '{{}}' | head -c {size} >> $RODEO_LOG_JSON; exec sleep 1000"))
+            await host.launch(
+                spec("writer", "sh", "-c", f"yes '{{}}' | head -c {size} >> $RODEO_LOG_JSON; exec sleep 1000")
+            )
             lines = runtime / "agent" / "logs" / "writer.jsonl"
             await until(lambda: Path(f"{lines}.1").exists() and lines.stat().st_size < agent_logs.LONGEST_LOG // 2)
             assert Path(f"{lines}.1").stat().st_size <= agent_logs.KEPT
@@ -495,7 +638,9 @@ def test_log_lines_of_all_processes_are_told_as_records_and_how_the_host_is(runt
     async def test():
         async with host_of(runtime) as host:
             json_line = '{"time_ns": 5, "level": "warning", "audience": "operator", "run": 7, "message": "from inside"}'
-            await host.launch(spec("talker", "sh", "-c", f"echo '{json_line}' >> $RODEO_LOG_JSON; echo to people; exec sleep 1000"))
+            await host.launch(
+                spec("talker", "sh", "-c", f"echo '{json_line}' >> $RODEO_LOG_JSON; echo to people; exec sleep 1000")
+            )
             await until(lambda: has(host, "talker", "to people"))
             found = await host.records(["talker", "agent", "nobody"], Wanted())
             assert {each["process"] for each in found} == {"talker", "agent"}
@@ -505,7 +650,9 @@ def test_log_lines_of_all_processes_are_told_as_records_and_how_the_host_is(runt
             assert [each["message"] for each in await host.records(["talker"], Wanted(run=7))] == ["from inside"]
             await host.end("talker", 1.0)
             await host.forget("talker")
-            assert [each["message"] for each in await host.records(["talker"], Wanted(level="warning"))] == ["from inside"], "its lines are kept after its end"
+            assert [each["message"] for each in await host.records(["talker"], Wanted(level="warning"))] == [
+                "from inside"
+            ], "its lines are kept after its end"
             before = time.time_ns()
             health = await host.health()
             assert before <= health["time_ns"] <= time.time_ns() and isinstance(health["temperatures"], dict)
@@ -521,9 +668,24 @@ def test_a_second_agent_of_a_system_is_refused(runtime):
         async with host_of(runtime) as host:
             await host.list()
             done = await asyncio.to_thread(
-                subprocess.run, [sys.executable, "-B", "-m", "rodeo.control.agent", "--system", "lab", "--directory", str(runtime / "other")], capture_output=True, text=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, timeout=60 * SCALE)
+                subprocess.run,
+                [
+                    sys.executable,
+                    "-B",
+                    "-m",
+                    "rodeo.control.agent",
+                    "--system",
+                    "lab",
+                    "--directory",
+                    str(runtime / "other"),
+                ],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+                timeout=60 * SCALE,
+            )
             assert done.returncode == 5 and "runs on this host already" in done.stderr
+
     run(test())
 
 
@@ -538,6 +700,7 @@ def test_two_hosts_of_one_machine_keep_their_processes_apart(runtime):
             assert (await process(one, "p")).state == "running"
             await other.forget("p")
             await other.close()
+
     run(test())
 
 
@@ -548,7 +711,9 @@ def test_a_log_stays_small_and_says_what_was_left_out(tmp_path, monkeypatch):
     log.write_text("".join(f"line {number:04}\n" for number in range(200)))
     assert agent_logs.bound(log)
     assert (tmp_path / "x.log.1").read_text().endswith("line 0199\n")
-    assert agent_logs.tail(log, 5) == ["... 1900 bytes of this log were left out; the 100 bytes before this line are in x.log.1"]
+    assert agent_logs.tail(log, 5) == [
+        "... 1900 bytes of this log were left out; the 100 bytes before this line are in x.log.1"
+    ]
     assert not agent_logs.bound(log)
     assert agent_logs.tail(tmp_path / "none", 5) == [] and agent_logs.tail(log, 0) == []
 
@@ -582,13 +747,20 @@ def test_nobody_listening_and_no_json_are_refused_by_name(tmp_path):
         return [*codes, refused.value.code]
 
     try:
-        assert run(test()) == ["control.bad_answer", "control.bad_answer", "control.unreachable", "a.b", "control.unreachable"]
+        assert run(test()) == [
+            "control.bad_answer",
+            "control.bad_answer",
+            "control.unreachable",
+            "a.b",
+            "control.unreachable",
+        ]
     finally:
         shutil.rmtree(directory)
 
 
 def test_the_agent_of_another_directory_is_not_taken_over_while_it_runs_something(runtime):
     """A system file with another control.directory: processes of the old agent write reports and data elsewhere."""
+
     async def work():
         async with host_of(runtime) as first:
             await first.open()
@@ -596,7 +768,11 @@ def test_the_agent_of_another_directory_is_not_taken_over_while_it_runs_somethin
             other = LocalHost("lab", runtime / "other", patience=PATIENCE, leash_s=30 * SCALE)
             with pytest.raises(Refused) as refused:
                 await other.open()
-            assert refused.value.code == "control.agent_runs" and str(runtime / "agent") in refused.value.what and "sleeper" in refused.value.what
+            assert (
+                refused.value.code == "control.agent_runs"
+                and str(runtime / "agent") in refused.value.what
+                and "sleeper" in refused.value.what
+            )
             await first.end("sleeper", 0.1)
             await first.forget("sleeper")
             other.try_again()
@@ -618,4 +794,7 @@ def test_an_agent_and_what_it_starts_have_the_umask_of_the_room(runtime, monkeyp
     asyncio.run(work())
     assert (runtime / "mask").read_text().strip() == "0027"
     said = {path.relative_to(runtime).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in runtime.rglob("*")}
-    assert said["data"] == said["agent/agent.json"] == said["agent/logs/writer.log"] == 0o640 and said["folder"] == said["agent/logs"] == 0o750
+    assert (
+        said["data"] == said["agent/agent.json"] == said["agent/logs/writer.log"] == 0o640
+        and said["folder"] == said["agent/logs"] == 0o750
+    )

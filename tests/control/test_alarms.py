@@ -13,7 +13,13 @@ from rodeo.control.looks import Act, Memory
 from rodeo.control.refused import Refused
 
 RUNNING = ("running", "running", "running")
-GOOD = {"trigger_rate_hz": 1000.0, "dead_time_fraction": 0.001, "incomplete_ppm": 0.0, "disk_free_bytes": 10**12, "disk_seconds_left": 1e6}
+GOOD = {
+    "trigger_rate_hz": 1000.0,
+    "dead_time_fraction": 0.001,
+    "incomplete_ppm": 0.0,
+    "disk_free_bytes": 10**12,
+    "disk_seconds_left": 1e6,
+}
 DISK = {"disk_warn_bytes": 10 * 10**9, "disk_stop_bytes": 3 * 10**9, "disk_time_s": 600.0}
 
 
@@ -21,11 +27,15 @@ def found(words=RUNNING, numbers=GOOD, *, run=None, act=None, memory=READY, held
     run = row() if run is None and "running" in words[1:] else run
     looks = seen(*words, held=held)
     derived = derive(looks, run, act, memory, silent_hosts=given.get("silent_hosts", ()))
-    return {one.cause: one for one in conditions(derived, looks, numbers, run=run, act=act, memory=memory, **DISK, **given)}
+    return {
+        one.cause: one for one in conditions(derived, looks, numbers, run=run, act=act, memory=memory, **DISK, **given)
+    }
 
 
 def test_a_good_run_has_no_alarm():
-    assert found(process_numbers={"readout-1": {"rate_hz": 1000.0, "events": 5}}, known={("readout-1", "rate_hz")}) == {}
+    assert (
+        found(process_numbers={"readout-1": {"rate_hz": 1000.0, "events": 5}}, known={("readout-1", "rate_hz")}) == {}
+    )
     assert found(("ready", "ready", "ready"), {}) == {}
     assert found(("absent", "absent", "absent"), None) == {}
 
@@ -37,7 +47,12 @@ def test_a_good_run_has_no_alarm():
         (("running", "lost", "running"), {}, "process.lost:readout-1", "alarm"),
         (("running", "done", "running"), {}, "process.ended:readout-1", "alarm"),
         (("killed", "ready", "ready"), {}, "process.failed:cards", "alarm"),
-        (("running", "killed", "running"), {"memory": Memory(without=frozenset({"readout-1"}))}, "process.failed:readout-1", "warning"),
+        (
+            ("running", "killed", "running"),
+            {"memory": Memory(without=frozenset({"readout-1"}))},
+            "process.failed:readout-1",
+            "warning",
+        ),
         (RUNNING, {"silent_hosts": ("far",)}, "host.silent:far", "alarm"),
         (RUNNING, {"database_good": False, "journal": 12}, "database", "alarm"),
         (RUNNING, {"act": Act("stop", age_s=61, limit_s=60)}, "overdue:stop", "warning"),
@@ -50,8 +65,30 @@ def test_a_good_run_has_no_alarm():
         (RUNNING, {"numbers": {**GOOD, "incomplete_ppm": 5000.0}}, "incomplete", "warning"),
         (RUNNING, {"process_numbers": {"readout-1": {"rate_hz": 0.0, "events": 7}}}, "stall:readout-1", "alarm"),
         (RUNNING, {"limited_by": {"process": "readout-1", "stage": "recorder"}}, "back_pressure:readout-1", "warning"),
-        (RUNNING, {"links": {"bad": [{"process": "readout-1", "fid": "0x10", "state": "removed"}]}}, "link:readout-1:0x10", "warning"),
-        (RUNNING, {"links": {"bad": [{"process": "readout-1", "fid": "0x10", "state": "active", "out_of_step": True, "bcid_offset": 5}]}}, "out_of_step:readout-1:0x10", "warning"),
+        (
+            RUNNING,
+            {"links": {"bad": [{"process": "readout-1", "fid": "0x10", "state": "removed"}]}},
+            "link:readout-1:0x10",
+            "warning",
+        ),
+        (
+            RUNNING,
+            {
+                "links": {
+                    "bad": [
+                        {
+                            "process": "readout-1",
+                            "fid": "0x10",
+                            "state": "active",
+                            "out_of_step": True,
+                            "bcid_offset": 5,
+                        }
+                    ]
+                }
+            },
+            "out_of_step:readout-1:0x10",
+            "warning",
+        ),
         (
             RUNNING,
             {"known": {("readout-1", "rate_hz")}, "process_numbers": {"readout-1": {"rate_hz": None}}},
@@ -68,7 +105,9 @@ def test_each_rule(words, given, cause, severity):
 
 
 def test_who_was_told_to_stop_may_come_to_its_end():
-    assert "process.ended:readout-1" not in found(("running", "done", "running"), run=row(stopping=True), act=Act("stop", age_s=1, limit_s=60))
+    assert "process.ended:readout-1" not in found(
+        ("running", "done", "running"), run=row(stopping=True), act=Act("stop", age_s=1, limit_s=60)
+    )
 
 
 def test_cards_that_follow_build_nothing_and_do_not_stall():
@@ -92,7 +131,9 @@ def test_a_core_file_is_named_and_so_is_a_process_that_is_given_up():
         look(one.members()[1], "ready"),
     )
     memory = Memory("ready", restarts={"readout-1": (1.0, 2.0, 3.0)})
-    causes = {each.cause: each for each in conditions(derive(looks, None, None, memory), looks, memory=memory, now_s=10.0)}
+    causes = {
+        each.cause: each for each in conditions(derive(looks, None, None, memory), looks, memory=memory, now_s=10.0)
+    }
     assert "core file /lab/core.1" in causes["process.failed:readout-1"].do
     assert causes["process.given_up:readout-1"].severity == "alarm"
     assert "process.given_up:readout-1" not in {
@@ -121,10 +162,14 @@ def causes(book):
 def test_an_alarm_stays_until_it_is_cleared_and_acknowledged():
     book = Book()
     assert [kind for kind, _ in book.evaluate([FAILED], 1)] == ["raised"] and book.evaluate([FAILED], 2) == []
-    assert [kind for kind, _ in book.evaluate([], 3)] == ["cleared"] and causes(book) == ["process.failed:x"], "it is not acknowledged"
+    assert [kind for kind, _ in book.evaluate([], 3)] == ["cleared"] and causes(book) == ["process.failed:x"], (
+        "it is not acknowledged"
+    )
     assert book.acknowledge("process.failed:x", "ana", 4).acked_by == "ana" and book.standing() == ()
     book.evaluate([FAILED], 5)
-    assert book.acknowledge("process.failed:x", "ana", 6).acked_ns == 6 and causes(book) == ["process.failed:x"], "the alarm still stands"
+    assert book.acknowledge("process.failed:x", "ana", 6).acked_ns == 6 and causes(book) == ["process.failed:x"], (
+        "the alarm still stands"
+    )
     assert [kind for kind, _ in book.evaluate([], 7)] == ["cleared", "gone"] and book.standing() == ()
 
 
@@ -133,7 +178,9 @@ def test_an_acknowledgement_hides_neither_another_cause_nor_the_same_one_again_n
     book.evaluate([FAILED, Condition("disk", "warning", "little room")], 1)
     book.acknowledge("disk", "ana", 2)
     assert [one.acked_by for one in book.standing()] == [None, "ana"]
-    assert [(kind, one.cause) for kind, one in book.evaluate([FAILED, Condition("disk", "alarm", "no room")], 3)] == [("raised", "disk")]
+    assert [(kind, one.cause) for kind, one in book.evaluate([FAILED, Condition("disk", "alarm", "no room")], 3)] == [
+        ("raised", "disk")
+    ]
     assert {one.cause: one.acked_by for one in book.standing()} == {"disk": None, "process.failed:x": None}
     book.acknowledge("disk", "ana", 4)
     book.evaluate([FAILED, Condition("disk", "warning", "little room")], 5)
@@ -189,9 +236,13 @@ def test_an_acknowledgement_survives_a_restart_after_which_the_first_looks_know_
     book.evaluate([disk], 1)
     book.acknowledge("disk", "ana", 2)
     again = Book([one.as_json() for one in book.standing()])
-    assert [again.evaluate(found, 3) for found in ([], [], [disk], [disk])] == [[]] * 4 and again.standing()[0].acked_by == "ana"
+    assert [again.evaluate(found, 3) for found in ([], [], [disk], [disk])] == [[]] * 4 and again.standing()[
+        0
+    ].acked_by == "ana"
     unseen = Book([{**one.as_json(), "acked_by": None, "acked_ns": None} for one in book.standing()])
-    assert [kind for kind, _ in unseen.evaluate([], 3)] == ["cleared"], "an alarm without acknowledgement blocks a start only while its cause exists"
+    assert [kind for kind, _ in unseen.evaluate([], 3)] == ["cleared"], (
+        "an alarm without acknowledgement blocks a start only while its cause exists"
+    )
     over = Book([one.as_json() for one in book.standing()])
     assert [kind for _ in range(RESTORED_LOOKS) for kind, _ in over.evaluate([], 4)] == ["cleared", "gone"]
 
@@ -234,6 +285,10 @@ def test_an_alarm_takes_the_place_of_a_warning_where_none_is_free():
     more = Condition("more", "warning", "m")
     assert book.evaluate([*warnings[:7], *warnings[8:], more], 1001) == [] and book.left_out == 1
     found = [*warnings[:7], *warnings[8:], more, Condition("a", "alarm", "a"), Condition("b", "alarm", "b")]
-    assert [(kind, one.cause, one.acked_by) for kind, one in book.evaluate(found, 1002)] == [("gone", "w007", "rule"), ("raised", "a", None), ("raised", "b", None)]
+    assert [(kind, one.cause, one.acked_by) for kind, one in book.evaluate(found, 1002)] == [
+        ("gone", "w007", "rule"),
+        ("raised", "a", None),
+        ("raised", "b", None),
+    ]
     assert len(book.standing()) == MOST_STANDING and "w000" not in causes(book) and book.left_out == 2
     assert book.evaluate(found, 1003) == [] and book.left_out == 2

@@ -28,7 +28,9 @@ def cards(chunks, *, type="FELIX", missed=0, triggers=0, **counters):
 
 
 def router(sent, published=None, **counts):
-    return {"chunks": {"sent": sent, "published": sent - sum(counts.values()) if published is None else published, **counts}}
+    return {
+        "chunks": {"sent": sent, "published": sent - sum(counts.values()) if published is None else published, **counts}
+    }
 
 
 def test_links_in_doubt_are_named():
@@ -38,17 +40,25 @@ def test_links_in_doubt_are_named():
         {"fid": "0x40", "in_doubt": 12, "moved": 1, "out_of_step": False, "bcid_offset": None},
     ]
     reasons = balance({"a": doubtful}).reasons
-    assert reasons[1:] == ("a: link 0x41 is out of step (BCIDs too large by 5)", "a: 12 chunks of link 0x40 are in doubt")
+    assert reasons[1:] == (
+        "a: link 0x41 is out of step (BCIDs too large by 5)",
+        "a: 12 chunks of link 0x40 are in doubt",
+    )
 
 
 def test_a_good_run_has_a_sum_that_holds():
-    books = balance({"a": report(100), "b": report(60)}, {"x": cards(1000), "y": cards(0)}, {"x": cards(1100), "y": cards(60)})
+    books = balance(
+        {"a": report(100), "b": report(60)}, {"x": cards(1000), "y": cards(0)}, {"x": cards(1100), "y": cards(60)}
+    )
     assert (books.sent, books.built, books.lost, books.rest) == (160, 160, {}, 0)
     assert (books.condition, books.flags, books.reasons, books.events) == ("GOOD", (), (), 30)
 
 
 def test_the_emulator_counts_on_from_run_to_run_and_only_the_difference_is_this_runs():
-    assert balance({"a": report(10)}, {"x": cards(990, chunks_lost=5)}, {"x": cards(1000, chunks_lost=5)}).condition == "GOOD"
+    assert (
+        balance({"a": report(10)}, {"x": cards(990, chunks_lost=5)}, {"x": cards(1000, chunks_lost=5)}).condition
+        == "GOOD"
+    )
 
 
 def test_what_is_lost_has_a_name_and_makes_it_incomplete():
@@ -77,7 +87,9 @@ def test_a_report_whose_own_sum_does_not_hold_is_wrong():
 def test_a_readout_that_left_no_report_took_the_rest_with_it():
     books = balance({"a": report(60), "b": None}, {"x": cards(0)}, {"x": cards(100)}, flags=("DEGRADED",))
     assert (books.lost, books.rest, books.condition) == ({"not_reported": 40}, 0, "INCOMPLETE")
-    assert books.flags == ("DEGRADED",) and "b left no report" in books.reasons, "the end of an earlier start does not show how the run ended"
+    assert books.flags == ("DEGRADED",) and "b left no report" in books.reasons, (
+        "the end of an earlier start does not show how the run ended"
+    )
 
 
 def test_no_readout_left_a_report():
@@ -93,17 +105,30 @@ def test_cards_that_died_leave_the_sum_unknown():
 
 
 @pytest.mark.parametrize(
-    ("condition", "expected"), [("INCOMPLETE", "INCOMPLETE"), ("WRONG", "WRONG"), ("ABORTED", "ABORTED"), ("ODD", "INCOMPLETE"), (None, "INCOMPLETE")]
+    ("condition", "expected"),
+    [
+        ("INCOMPLETE", "INCOMPLETE"),
+        ("WRONG", "WRONG"),
+        ("ABORTED", "ABORTED"),
+        ("ODD", "INCOMPLETE"),
+        (None, "INCOMPLETE"),
+    ],
 )
 def test_the_worst_report_is_the_runs(condition, expected):
-    books = balance({"a": report(50, condition=condition, failure="because"), "b": report(50)}, {"x": cards(0)}, {"x": cards(100)})
+    books = balance(
+        {"a": report(50, condition=condition, failure="because"), "b": report(50)}, {"x": cards(0)}, {"x": cards(100)}
+    )
     assert books.condition == expected and f"a is {condition}: because" in books.reasons
 
 
 def test_an_aborted_run_is_aborted_and_interrupted():
     books = balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True)
-    assert books.condition == "ABORTED" and books.flags == ("INTERRUPTED",) and books.reasons[0] == "the run was aborted"
-    assert balance({"a": report(90)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True).condition == "WRONG", "WRONG is the worst condition"
+    assert (
+        books.condition == "ABORTED" and books.flags == ("INTERRUPTED",) and books.reasons[0] == "the run was aborted"
+    )
+    assert balance({"a": report(90)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True).condition == "WRONG", (
+        "WRONG is the worst condition"
+    )
 
 
 def test_damage_that_an_input_found_accounts_for_what_did_not_come():
@@ -123,7 +148,9 @@ def test_damage_that_an_input_found_accounts_for_what_did_not_come():
     ],
 )
 def test_damage_explains_what_its_places_can_hold_and_no_more(damage, missing, damaged, condition):
-    books = balance({"a": report(100_080 - missing, condition="INCOMPLETE", **damage)}, {"x": cards(0)}, {"x": cards(100_080)})
+    books = balance(
+        {"a": report(100_080 - missing, condition="INCOMPLETE", **damage)}, {"x": cards(0)}, {"x": cards(100_080)}
+    )
     assert (books.lost, books.rest, books.condition) == ({"damaged": damaged}, missing - damaged, condition)
 
 
@@ -148,10 +175,22 @@ def test_triggers_that_a_reader_missed_and_chunks_that_looped_back():
 
 def test_a_router_between_cards_and_readouts():
     before, after = router(1000), router(1100, no_subscriber=3, not_taken=2)
-    books = balance({"a": report(94, condition="INCOMPLETE", network_lost=1)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)})
+    books = balance(
+        {"a": report(94, condition="INCOMPLETE", network_lost=1)},
+        {"x": cards(0)},
+        {"x": cards(100)},
+        {"r": (before, after)},
+    )
     assert books.lost == {"router_no_subscriber": 3, "router_not_taken": 2, "network_lost": 1} and books.rest == 0
-    assert balance({"a": report(100)}, None, None, {"r": (router(0), router(100))}).sent == 100, "a router may generate its data"
-    assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, published=90))}).condition == "WRONG"
+    assert balance({"a": report(100)}, None, None, {"r": (router(0), router(100))}).sent == 100, (
+        "a router may generate its data"
+    )
+    assert (
+        balance(
+            {"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, published=90))}
+        ).condition
+        == "WRONG"
+    )
     gone = balance({"a": report(100)}, None, None, {"r": (router(0), None)})
     assert gone.rest is None and gone.condition == "INCOMPLETE" and "r did not report" in gone.reasons[0]
 
@@ -159,46 +198,93 @@ def test_a_router_between_cards_and_readouts():
 def test_what_a_readout_had_not_taken_from_a_router_when_it_left_is_undelivered():
     """A run is stopped with a backlog: 40 chunks are in the router's pages, and 25 more came after its subscriber left."""
     before, after = router(1000, pending=7, published=1000), router(1100, no_subscriber=25, pending=47, published=1075)
-    books = balance({"a": report(35, condition="INCOMPLETE")}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)})
+    books = balance(
+        {"a": report(35, condition="INCOMPLETE")}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)}
+    )
     assert books.lost == {"router_no_subscriber": 25, "router_undelivered": 40}
-    assert (books.rest, books.condition) == (0, "INCOMPLETE") and "lost: 25 router_no_subscriber, 40 router_undelivered" in books.reasons
+    assert (books.rest, books.condition) == (
+        0,
+        "INCOMPLETE",
+    ) and "lost: 25 router_no_subscriber, 40 router_undelivered" in books.reasons
 
 
 def test_undelivered_is_never_more_than_what_is_missing_and_does_not_hide_more():
     def backlog(built):
-        return balance({"a": report(built)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, pending=20, published=100))})
+        return balance(
+            {"a": report(built)},
+            {"x": cards(0)},
+            {"x": cards(100)},
+            {"r": (router(0), router(100, pending=20, published=100))},
+        )
 
-    assert (backlog(95).lost, backlog(95).condition) == ({"router_undelivered": 5}, "INCOMPLETE"), "its acknowledgement of the others was in flight"
+    assert (backlog(95).lost, backlog(95).condition) == ({"router_undelivered": 5}, "INCOMPLETE"), (
+        "its acknowledgement of the others was in flight"
+    )
     assert (backlog(100).lost, backlog(100).condition) == ({}, "GOOD")
-    assert (backlog(70).rest, backlog(70).condition) == (10, "WRONG") and "10 are in no count" in " ".join(backlog(70).reasons)
+    assert (backlog(70).rest, backlog(70).condition) == (10, "WRONG") and "10 are in no count" in " ".join(
+        backlog(70).reasons
+    )
 
 
 def test_a_router_that_was_killed_took_the_rest_with_it():
     for after in (None, router(5)):  # gone, or restarted
-        books = balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(10), after), "s": (router(0), router(30, no_subscriber=3))})
-        assert (books.lost, books.rest, books.condition) == ({"not_reported": 37, "router_no_subscriber": 3}, 0, "INCOMPLETE")
-        assert "37 chunks are missing with the reports of r" in books.reasons and "r did not report at the end how many chunks it had published" in books.reasons
+        books = balance(
+            {"a": report(60)},
+            {"x": cards(0)},
+            {"x": cards(100)},
+            {"r": (router(10), after), "s": (router(0), router(30, no_subscriber=3))},
+        )
+        assert (books.lost, books.rest, books.condition) == (
+            {"not_reported": 37, "router_no_subscriber": 3},
+            0,
+            "INCOMPLETE",
+        )
+        assert (
+            "37 chunks are missing with the reports of r" in books.reasons
+            and "r did not report at the end how many chunks it had published" in books.reasons
+        )
     assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), None)}).lost == {}
 
 
 def test_what_cards_sent_for_links_that_nobody_wanted_is_left_out_by_routers_and_named():
     """A stream drops the data of links without a subscriber before decoding: the router does not count their chunks."""
     before = {"r": {"0x1": 7, "0x2": 5, "0x3": 5}, "s": {"0x9": 1}}
-    unread = unread_links(before, {"r": {"0x1": 67, "0x2": 5, "0x3": 5, "0x1000000800000000": 0}, "s": {"0x9": 2}, "t": {}})
+    unread = unread_links(
+        before, {"r": {"0x1": 67, "0x2": 5, "0x3": 5, "0x1000000800000000": 0}, "s": {"0x9": 2}, "t": {}}
+    )
     assert unread == {"r": (2, 3)}
     routers = {"r": (router(17), router(77)), "s": (router(1), router(1))}
-    books = balance({"a": report(60)}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
+    books = balance(
+        {"a": report(60)}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread
+    )
     assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 0, "INCOMPLETE")
     assert "2 of 3 links of r had no subscriber, and it read nothing from them" in books.reasons
-    books = balance({"a": report(53)}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
-    assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 7, "WRONG"), "two links had at most 40 chunks"
-    books = balance({"a": report(53), "b": None}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread)
+    books = balance(
+        {"a": report(53)}, {"x": cards(0, triggers=5)}, {"x": cards(100, triggers=25)}, routers, unread=unread
+    )
+    assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40}, 7, "WRONG"), (
+        "two links had at most 40 chunks"
+    )
+    books = balance(
+        {"a": report(53), "b": None},
+        {"x": cards(0, triggers=5)},
+        {"x": cards(100, triggers=25)},
+        routers,
+        unread=unread,
+    )
     assert (books.lost, books.rest, books.condition) == ({"router_left_out": 40, "not_reported": 7}, 0, "INCOMPLETE")
-    assert balance({"a": report(60)}, {"x": cards(0)}, {"x": cards(60)}, {"r": (router(17), router(77))}, unread=unread).condition == "GOOD", "cards sent nothing for them"
+    assert (
+        balance(
+            {"a": report(60)}, {"x": cards(0)}, {"x": cards(60)}, {"r": (router(17), router(77))}, unread=unread
+        ).condition
+        == "GOOD"
+    ), "cards sent nothing for them"
 
 
 def test_two_readouts_of_the_same_links():
-    books = balance({"a": report(100), "b": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100))})
+    books = balance(
+        {"a": report(100), "b": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100))}
+    )
     assert books.rest is None and books.condition == "GOOD" and "same links" in books.reasons[0]
 
 
@@ -226,13 +312,28 @@ def test_acceptance_11_sent_is_built_and_lost_over_all_processes_whatever_they_c
             return random_.choice((0, 1, 7, 100))
 
         reports = {
-            name: random_.choice((None, report(count(), built=count(), lost={"late": count()}, condition=random_.choice(CONDITIONS)), {}))
+            name: random_.choice(
+                (None, report(count(), built=count(), lost={"late": count()}, condition=random_.choice(CONDITIONS)), {})
+            )
             for name in ("a", "b")[: random_.randint(0, 2)]
         }
         before = {name: random_.choice((None, {}, cards(count()))) for name in ("x", "y")[: random_.randint(0, 2)]}
-        after = {name: random_.choice((None, {}, cards(count(), chunks_lost=count(), chunks_cut_off=count(), missed=count()))) for name in before}
+        after = {
+            name: random_.choice(
+                (None, {}, cards(count(), chunks_lost=count(), chunks_cut_off=count(), missed=count()))
+            )
+            for name in before
+        }
         routers = random_.choice(
-            ({}, {"r": (random_.choice((None, {}, router(count()))), random_.choice((None, {}, router(count(), no_subscriber=count()))))})
+            (
+                {},
+                {
+                    "r": (
+                        random_.choice((None, {}, router(count()))),
+                        random_.choice((None, {}, router(count(), no_subscriber=count()))),
+                    )
+                },
+            )
         )
         books = balance(reports, before, after, routers, aborted=random_.random() < 0.2)
         assert books.condition in CONDITIONS and all(one > 0 for one in books.lost.values())
@@ -247,7 +348,14 @@ KINDS = {"a": "readout", "s": "supervisor", "n": "node", "r": "recorder"}
 
 
 def farm(accepted=20, rejected=70, debug=10, recorded=30, condition="GOOD", read_back=0):
-    events = {"in": accepted + rejected + debug, "accepted": accepted, "rejected": rejected, "debug": debug, "readout_died": 0, "partial": 0}
+    events = {
+        "in": accepted + rejected + debug,
+        "accepted": accepted,
+        "rejected": rejected,
+        "debug": debug,
+        "readout_died": 0,
+        "partial": 0,
+    }
     return {
         "a": report(100),
         "s": {"run": {"condition": condition}, "events": events},
@@ -259,14 +367,24 @@ def farm(accepted=20, rejected=70, debug=10, recorded=30, condition="GOOD", read
 def test_the_books_of_a_farm_count_whole_events_beside_chunks():
     books = balance(farm(), {"x": cards(0)}, {"x": cards(100)}, kinds=KINDS)
     assert (books.sent, books.built, books.condition, books.reasons) == (100, 100, "GOOD", ("10 events are debug",))
-    assert (books.farm["in"], books.farm["accepted"], books.farm["rejected"], books.farm["recorded"]) == (100, 20, 70, 30)
+    assert (books.farm["in"], books.farm["accepted"], books.farm["rejected"], books.farm["recorded"]) == (
+        100,
+        20,
+        70,
+        30,
+    )
     assert books.as_json()["farm"] == books.farm and "farm" not in balance({"a": report(100)}).as_json()
 
 
 def test_an_accepted_event_that_is_in_no_file_is_a_defect():
     books = balance(farm(recorded=29), kinds=KINDS)
-    assert books.condition == "WRONG" and "30 events were accepted or kept for debugging, but recorders have 29" in books.reasons
-    assert balance(farm(recorded=9, read_back=21), kinds=KINDS).condition == "GOOD", "its counts before the restart are included"
+    assert (
+        books.condition == "WRONG"
+        and "30 events were accepted or kept for debugging, but recorders have 29" in books.reasons
+    )
+    assert balance(farm(recorded=9, read_back=21), kinds=KINDS).condition == "GOOD", (
+        "its counts before the restart are included"
+    )
 
 
 def test_of_a_farm_the_worst_condition_counts_and_who_left_no_report():
@@ -279,16 +397,32 @@ def test_of_a_farm_the_worst_condition_counts_and_who_left_no_report():
 
 
 def test_the_reason_of_a_run_says_each_thing_once_and_the_first_cause_first(tmp_path):
-    run = OpenRun(7, trouble="the run takes no data: node: has failed", reason="node ended by signal 9, and no choice was made for 30 s",
-                  lives={name: [str(tmp_path / f"{name}.json")] for name in ("readout", "node", "recorder")})
+    run = OpenRun(
+        7,
+        trouble="the run takes no data: node: has failed",
+        reason="node ended by signal 9, and no choice was made for 30 s",
+        lives={name: [str(tmp_path / f"{name}.json")] for name in ("readout", "node", "recorder")},
+    )
     (tmp_path / "recorder.json").write_text("{")
     kinds = {"node": "node", "recorder": "recorder"}
     reports, missing = asyncio.run(collect_reports(Folders(tmp_path / "runs"), run, kinds))
-    said = reason_of(run, settle(run, reports, {}, {}, kinds=kinds, missing=missing), ("node/a.writing was left open",)).split("; ")
-    assert said[:2] == [run.trouble, run.reason] and said[-1] == "node/a.writing was left open" and len(said) == len(set(said))
-    assert [each for each in said if "report" in each] == ["readout left no report", "node left no report", next(each for each in said if each.startswith("recorder left a report that is not JSON"))]
+    said = reason_of(
+        run, settle(run, reports, {}, {}, kinds=kinds, missing=missing), ("node/a.writing was left open",)
+    ).split("; ")
+    assert (
+        said[:2] == [run.trouble, run.reason]
+        and said[-1] == "node/a.writing was left open"
+        and len(said) == len(set(said))
+    )
+    assert [each for each in said if "report" in each] == [
+        "readout left no report",
+        "node left no report",
+        next(each for each in said if each.startswith("recorder left a report that is not JSON")),
+    ]
 
 
 def test_a_good_run_has_no_trouble():
     run = OpenRun(7, trouble="the run takes no data: node: does not answer")
-    assert reason_of(run, balance({"a": report(100)})) == "" and reason_of(run, balance({"a": report(100, condition="INCOMPLETE")})).startswith(run.trouble)
+    assert reason_of(run, balance({"a": report(100)})) == "" and reason_of(
+        run, balance({"a": report(100, condition="INCOMPLETE")})
+    ).startswith(run.trouble)

@@ -37,7 +37,10 @@ def acknowledge_all(client):
 
 def rows(client):
     """Audit rows without times, oldest first."""
-    return [{name: each[name] for name in ("actor", "whence", "role", "command", "arguments", "outcome", "detail")} for each in reversed(client.audit(limit=1000))]
+    return [
+        {name: each[name] for name in ("actor", "whence", "role", "command", "arguments", "outcome", "detail")}
+        for each in reversed(client.audit(limit=1000))
+    ]
 
 
 def test_one_command_gives_a_page_and_a_whole_cycle(served):
@@ -68,7 +71,11 @@ def test_acceptance_2_equal_commands_by_shell_python_and_browser_leave_equal_row
 
     def by_shell(name, **arguments):
         options = [each for key, value in arguments.items() if key != "text" for each in (f"--{key}", value)]
-        subprocess.run([str(BUILD / "rodeo"), "control", name, *options, *([arguments["text"]] if "text" in arguments else [])], capture_output=True, timeout=scaled(300))
+        subprocess.run(
+            [str(BUILD / "rodeo"), "control", name, *options, *([arguments["text"]] if "text" in arguments else [])],
+            capture_output=True,
+            timeout=scaled(300),
+        )
 
     def by_python(name, **arguments):
         from rodeo.control import Refused
@@ -82,13 +89,19 @@ def test_acceptance_2_equal_commands_by_shell_python_and_browser_leave_equal_row
     left = {}
     brought_to(served, "READY")
     with served.client() as client, served.browser() as browser:
-        for whence, send in (("shell", by_shell), ("python", by_python), ("browser", lambda name, **arguments: browser.post(f"/api/commands/{name}", json=arguments))):
+        for whence, send in (
+            ("shell", by_shell),
+            ("python", by_python),
+            ("browser", lambda name, **arguments: browser.post(f"/api/commands/{name}", json=arguments)),
+        ):
             acknowledge_all(client)
             before = len(rows(client))
             cycle(send)
             found = [row for row in rows(client)[before:] if row["actor"] != "rule" and row["whence"] != "rule"]
             assert {row["whence"] for row in found} == {whence}
-            left[whence] = [{**row, "whence": "", "detail": re.sub(r"run \d+", "run N", row["detail"])} for row in found]
+            left[whence] = [
+                {**row, "whence": "", "detail": re.sub(r"run \d+", "run N", row["detail"])} for row in found
+            ]
     assert [row["command"] for row in left["shell"]] == ["start", "launch", "stop", "stop", "note"]
     assert [row["outcome"] for row in left["shell"]] == ["done", "refused", "done", "refused", "done"]
     assert left["shell"] == left["python"] == left["browser"]
@@ -98,7 +111,15 @@ def test_acceptance_12_of_two_starts_at_once_one_has_a_number_and_the_other_exit
     brought_to(served, "READY")
     with served.client() as client:
         before = [each["number"] for each in client.runs(limit=1000)]
-        starts = [subprocess.Popen([str(BUILD / "rodeo"), "control", "start"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) for _ in range(2)]
+        starts = [
+            subprocess.Popen(
+                [str(BUILD / "rodeo"), "control", "start"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+            )
+            for _ in range(2)
+        ]
         said = [each.communicate(timeout=scaled(300))[1].decode() for each in starts]
         assert sorted(each.returncode for each in starts) == [0, 5], said
         number = client.status()["run"]["number"]
@@ -107,10 +128,18 @@ def test_acceptance_12_of_two_starts_at_once_one_has_a_number_and_the_other_exit
 
 
 def test_the_example_scans_a_setting(served):
-    done = subprocess.run([sys.executable, str(ROOT / "examples" / "control" / "scan.py"), "3", "0.3"], capture_output=True, text=True, timeout=scaled(300), stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "control" / "scan.py"), "3", "0.3"],
+        capture_output=True,
+        text=True,
+        timeout=scaled(300),
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0, done.stderr
     points = re.findall(r"(?m)^ *(\d+) Hz +(\d+) +GOOD +(\d+)", done.stdout)
-    assert [point[0] for point in points] == ["200", "400", "600"] and len({point[1] for point in points}) == 3, done.stdout
+    assert [point[0] for point in points] == ["200", "400", "600"] and len({point[1] for point in points}) == 3, (
+        done.stdout
+    )
     with served.client() as client:
         assert [each["comment"] for each in client.runs(limit=3)] == ["600 Hz", "400 Hz", "200 Hz"]
         assert client.status()["state"] == "OFF" and client.status()["lease"]["holder"] is None
@@ -144,16 +173,24 @@ def test_a_second_room_of_the_system_is_refused(served):
 
 
 def test_a_system_file_that_is_wrong_is_3_and_has_every_error(served, tmp_path):
-    (tmp_path / "bad.toml").write_text('[control]\nname = "bad"\ndisk_stp = "1GB"\n[[control.process]]\nname = "x"\nkind = "readot"\n')
+    (tmp_path / "bad.toml").write_text(
+        '[control]\nname = "bad"\ndisk_stp = "1GB"\n[[control.process]]\nname = "x"\nkind = "readot"\n'
+    )
     error = served.shell(tmp_path / "bad.toml", status=3).stderr
     assert "bad.toml:3" in error and "disk_stop" in error and "bad.toml:6" in error
 
 
 def test_what_init_writes_runs(place):
     directory = place / "lab"
-    subprocess.run([str(BUILD / "rodeo"), "control", "init", str(directory)], check=True, capture_output=True, timeout=scaled(60))
+    subprocess.run(
+        [str(BUILD / "rodeo"), "control", "init", str(directory)], check=True, capture_output=True, timeout=scaled(60)
+    )
     system = directory / "system.toml"
-    system.write_text(re.sub(r'disk_(stop|warn) = "\w+"', r'disk_\1 = "1MB"', system.read_text()).replace("[control]", '[control]\ndisk_time = "0s"', 1))
+    system.write_text(
+        re.sub(r'disk_(stop|warn) = "\w+"', r'disk_\1 = "1MB"', system.read_text()).replace(
+            "[control]", '[control]\ndisk_time = "0s"', 1
+        )
+    )
     with ServedRoom(system, "lab", "--no-page") as room, room.client() as client:
         assert not room.address.startswith("http") and client.addresses() == {}
         client.launch()

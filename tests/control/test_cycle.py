@@ -20,15 +20,27 @@ def test_a_run_from_its_number_to_its_closed_row(room, place):
     number = room.command("start", comment="the first", run_type="test")["run"]
     assert room.state == "RUNNING"
     document = room.until(lambda document: events(document) >= 50 and document, "50 events are built")
-    assert document["run"]["number"] == number and document["run"]["holder"] == "ana" and document["run"]["comment"] == "the first"
+    assert (
+        document["run"]["number"] == number
+        and document["run"]["holder"] == "ana"
+        and document["run"]["comment"] == "the first"
+    )
     done = room.command("stop")
-    assert done["run"] == number and done["condition"] == "GOOD" and done["flags"] == [] and done["lost"] == {} and done["sent"] == done["built"] >= 100
+    assert (
+        done["run"] == number
+        and done["condition"] == "GOOD"
+        and done["flags"] == []
+        and done["lost"] == {}
+        and done["sent"] == done["built"] >= 100
+    )
     assert room.state == "READY"
     row = room.row(number)
     assert (row["state"], row["condition"], row["type"]) == ("CLOSED", "GOOD", "test")
     folder = place / "t" / "runs" / f"{number:06d}"
     files = [each for each in row["files"] if each["state"] == "closed"]
-    assert files and all(each["sha256"] == hashlib.sha256(Path(each["path"]).read_bytes()).hexdigest() for each in files)
+    assert files and all(
+        each["sha256"] == hashlib.sha256(Path(each["path"]).read_bytes()).hexdigest() for each in files
+    )
     assert json.loads((folder / "run.json").read_text())["number"] == number
     assert room.do(room.controller.writer.open_runs()) == []
 
@@ -38,7 +50,10 @@ def test_the_next_run_has_the_next_number_and_books_of_its_own(room):
     room.until(lambda document: events(document) >= 20, "events come")
     one = room.command("stop")
     second = room.command("start")["run"]
-    room.until(lambda document: document["run"] and document["run"]["number"] == second and events(document) >= 20, "events come")
+    room.until(
+        lambda document: document["run"] and document["run"]["number"] == second and events(document) >= 20,
+        "events come",
+    )
     two = room.command("stop")
     assert second == first + 1
     assert one["condition"] == two["condition"] == "GOOD"
@@ -52,7 +67,9 @@ def test_a_pause_holds_the_trigger_and_nothing_else(room):
     asked = room.controller.trigger
     held, built = room.do(asked.hold()), events(room.document())
     room.until(lambda document: document["numbers"]["trigger_rate_hz"] == 0, "no more triggers come")
-    assert room.do(asked.hold()) == held and events(room.document()) == built, "all accepted events are built when the pause has returned"
+    assert room.do(asked.hold()) == held and events(room.document()) == built, (
+        "all accepted events are built when the pause has returned"
+    )
     assert room.refusal("pause") == "control.not_now"
     room.command("resume")
     before = events(room.document())
@@ -75,8 +92,13 @@ def test_luminosity_blocks_of_a_run_begin_when_somebody_says_so_and_stand_in_its
     done = room.command("stop")
     blocks = room.row(number)["lumi_blocks"]
     assert [(each["number"], each["scan_step"]) for each in blocks] == [(1, 0), (2, 0), (3, 1)]
-    assert blocks[0]["first_trigger"] == 0 and blocks[2]["first_trigger"] - blocks[1]["first_trigger"] == second["sequence"] - first["sequence"]
-    assert sum(each["triggers"] for each in blocks) == done["events"] and all(each["first_id"] is not None for each in blocks)
+    assert (
+        blocks[0]["first_trigger"] == 0
+        and blocks[2]["first_trigger"] - blocks[1]["first_trigger"] == second["sequence"] - first["sequence"]
+    )
+    assert sum(each["triggers"] for each in blocks) == done["events"] and all(
+        each["first_id"] is not None for each in blocks
+    )
     assert room.refusal("advance") == "control.not_now"
 
 
@@ -84,7 +106,10 @@ def test_the_next_run_begins_with_the_first_luminosity_block_again(room):
     number = room.command("start")["run"]
     room.until(lambda document: events(document) >= 20, "events come")
     done = room.command("stop")
-    assert [(each["number"], each["scan_step"], each["first_trigger"], each["triggers"]) for each in room.row(number)["lumi_blocks"]] == [(1, 0, 0, done["events"])]
+    assert [
+        (each["number"], each["scan_step"], each["first_trigger"], each["triggers"])
+        for each in room.row(number)["lumi_blocks"]
+    ] == [(1, 0, 0, done["events"])]
 
 
 def test_acceptance_9_a_stop_ends_a_run_that_has_no_triggers(room):

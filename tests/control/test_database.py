@@ -27,7 +27,13 @@ def do(work):
 def script(text, *arguments, **options):
     """Starts a Python process with the package and the helpers of these tests."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(BUILD / "python"), str(HERE)])}
-    return subprocess.Popen([sys.executable, "-B", "-c", text, *map(str, arguments)], env=environment, stdout=subprocess.PIPE, text=True, **options)
+    return subprocess.Popen(
+        [sys.executable, "-B", "-c", text, *map(str, arguments)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
 
 
 def test_numbers_that_processes_and_threads_draw_at_once_have_no_repeats_and_no_gaps(tmp_path):
@@ -77,7 +83,10 @@ def test_one_run_of_a_system_is_open_at_a_time(tmp_path):
             assert await begin(database) == 3
 
     do(main())
-    with sqlite3.connect(tmp_path / "runs.db") as connection, pytest.raises(sqlite3.IntegrityError):  # the tables enforce it for all writers
+    with (
+        sqlite3.connect(tmp_path / "runs.db") as connection,
+        pytest.raises(sqlite3.IntegrityError),
+    ):  # the tables enforce it for all writers
         connection.execute("update run set state = 'OPEN' where number = 1")
     connection.close()
 
@@ -86,13 +95,31 @@ def test_all_that_is_written_of_a_run_can_be_read(tmp_path):
     async def main():
         async with opened(tmp_path) as database:
             run = await database.reads.run(await whole_run(database))
-            assert (run["state"], run["condition"], run["seconds"], run["bytes"], run["events"]) == ("CLOSED", "GOOD", 2.0, 4096, 4)
+            assert (run["state"], run["condition"], run["seconds"], run["bytes"], run["events"]) == (
+                "CLOSED",
+                "GOOD",
+                2.0,
+                4096,
+                4,
+            )
             assert [(each["name"], each["outcome"]) for each in run["transitions"]] == [("start", "done")]
             reader = run["processes"][0]
-            assert (reader["kind"], reader["exit"], reader["pid"], reader["report"]["chunks"], reader["settings"]) == ("readout", 0, 7, {"sent": 8}, ["readout.name=lab-reader"])
-            assert [(each["path"], each["sha256"], each["verified"]) for each in run["files"]] == [("/data/run.data", "a" * 64, False)]
+            assert (reader["kind"], reader["exit"], reader["pid"], reader["report"]["chunks"], reader["settings"]) == (
+                "readout",
+                0,
+                7,
+                {"sent": 8},
+                ["readout.name=lab-reader"],
+            )
+            assert [(each["path"], each["sha256"], each["verified"]) for each in run["files"]] == [
+                ("/data/run.data", "a" * 64, False)
+            ]
             assert {each["name"]: each["value"] for each in run["counters"]} == {"fragments_built": 4, "rate": 0.5}
-            assert run["alarms"] == [{**ALARM, "run": 1}] and run["notes"][0]["text"] == "beam was off" and run["quality"][0]["verdict"] == "good"
+            assert (
+                run["alarms"] == [{**ALARM, "run": 1}]
+                and run["notes"][0]["text"] == "beam was off"
+                and run["quality"][0]["verdict"] == "good"
+            )
             assert run["configuration"]["classes"]["reader"]["text"] == "[readout]\r\n# exact\n"
             assert [row["number"] for row in await database.reads.runs(filters={"condition": "GOOD"})] == [1]
             assert await database.reads.runs(filters={"condition": "WRONG"}) == []
@@ -102,9 +129,18 @@ def test_all_that_is_written_of_a_run_can_be_read(tmp_path):
     do(main())
 
 
-@pytest.mark.parametrize(("pauses", "paused"), [
-    ((), 0.0), ((("pause", 11), ("resume", 13)), 2.0), ((("pause", 11), ("resume", 12), ("pause", 15), ("go_on", 18)), 4.0), ((("pause", 18),), 2.0),
-    ((("resume", 5), ("pause", 5), ("resume", 12)), 2.0), ((("pause", 11), ("pause", 13), ("resume", 14)), 3.0), ((("pause", 11), ("resume", None)), 9.0)])
+@pytest.mark.parametrize(
+    ("pauses", "paused"),
+    [
+        ((), 0.0),
+        ((("pause", 11), ("resume", 13)), 2.0),
+        ((("pause", 11), ("resume", 12), ("pause", 15), ("go_on", 18)), 4.0),
+        ((("pause", 18),), 2.0),
+        ((("resume", 5), ("pause", 5), ("resume", 12)), 2.0),
+        ((("pause", 11), ("pause", 13), ("resume", 14)), 3.0),
+        ((("pause", 11), ("resume", None)), 9.0),
+    ],
+)
 def test_paused_time_is_that_between_a_pause_and_what_ends_it(pauses, paused):
     row = {"seconds": 10.0, "first_event_ns": 10 * 10**9, "stopped_ns": 20 * 10**9}
     assert paused_seconds(row, [(name, when and when * 10**9) for name, when in pauses]) == paused
@@ -119,7 +155,9 @@ def test_the_rows_of_runs_say_how_long_they_were_paused(tmp_path):
                 await database.writer.transition(number, name, "", "", "ana", 0, ended_ns, "done")
             await end(database, number)
             await good(database)
-            assert [row["paused_seconds"] for row in await database.reads.runs()] == [0.5] and (await database.reads.run(number))["paused_seconds"] == 0.5
+            assert [row["paused_seconds"] for row in await database.reads.runs()] == [0.5] and (
+                await database.reads.run(number)
+            )["paused_seconds"] == 0.5
 
     do(main())
 
@@ -139,13 +177,21 @@ def test_an_alarm_stands_until_it_is_both_cleared_and_acknowledged(tmp_path):
     async def main():
         async with opened(tmp_path) as database:
             writer = database.writer
-            standing = [ALARM, {**ALARM, "acked_by": "ana", "acked_ns": 110}, {**ALARM, "raised_ns": 200}, {**ALARM, "raised_ns": 200, "cleared_ns": 210}]
+            standing = [
+                ALARM,
+                {**ALARM, "acked_by": "ana", "acked_ns": 110},
+                {**ALARM, "raised_ns": 200},
+                {**ALARM, "raised_ns": 200, "cleared_ns": 210},
+            ]
             for each in standing:
                 await writer.alarm(each, None)
                 assert await writer.alarms_standing() == [each]
             await writer.alarm({**standing[-1], "acked_by": "bob", "acked_ns": 220}, None)
             assert await writer.alarms_standing() == []
-            assert [(each["raised_ns"], each["acked_by"]) for each in await database.reads.alarm_history()] == [(200, "bob"), (100, "ana")]
+            assert [(each["raised_ns"], each["acked_by"]) for each in await database.reads.alarm_history()] == [
+                (200, "bob"),
+                (100, "ana"),
+            ]
 
     do(main())
 
@@ -169,7 +215,11 @@ def test_what_stands_is_there_for_the_next_controller_from_the_journal_or_from_t
         async with opened(tmp_path) as database:
             writer = database.writer
             assert [row["number"] for row in await writer.open_runs()] == [1]
-            assert (await writer.alarms_standing(), await writer.recall("run"), await writer.recall("gone")) == ([ALARM], {"number": 1}, None)
+            assert (await writer.alarms_standing(), await writer.recall("run"), await writer.recall("gone")) == (
+                [ALARM],
+                {"number": 1},
+                None,
+            )
             await end(database, 1)
             await until(lambda: database.writer.health()["state"] == "gone" or not database.writer.health()["journal"])
 
@@ -180,11 +230,17 @@ def test_the_audit_shows_what_was_changed_and_what_is_missing(tmp_path):
     async def main():
         async with opened(tmp_path) as database:
             for index in range(4):
-                await database.writer.audit("ana", "shell", "shifter", "note", {"text": str(index)}, "done" if index else "refused")
+                await database.writer.audit(
+                    "ana", "shell", "shifter", "note", {"text": str(index)}, "done" if index else "refused"
+                )
             assert [row["arguments"]["text"] for row in await database.reads.audit(limit=3)] == ["3", "2", "1"]
             assert await database.reads.verify_audit() == {"rows": 4, "broken": None}
-            for statement, broken in (("update audit set actor = 'bob' where id = 2", 2), ("delete from audit where id = 3", 3), ("delete from audit where id = 4", 4),
-                                      ("delete from audit", 1)):
+            for statement, broken in (
+                ("update audit set actor = 'bob' where id = 2", 2),
+                ("delete from audit where id = 3", 3),
+                ("delete from audit where id = 4", 4),
+                ("delete from audit", 1),
+            ):
                 edited = sqlite3.connect(tmp_path / "copy.db")
                 with sqlite3.connect(tmp_path / "runs.db") as source:
                     source.backup(edited)
@@ -241,7 +297,11 @@ def test_acceptance_21_a_run_ends_whole_while_the_database_is_gone_and_is_replay
                     await writer.note(number, "ana", str(index))
                 await writer.remember("memory", {"choice": "reader"})
                 await end(database, number, flags=["DEGRADED"])
-                assert writer.health()["journal"] == 22 and await writer.open_runs() == [] and await writer.recall("memory") == {"choice": "reader"}
+                assert (
+                    writer.health()["journal"] == 22
+                    and await writer.open_runs() == []
+                    and await writer.recall("memory") == {"choice": "reader"}
+                )
                 with pytest.raises(Refused) as refused:
                     await begin(database)
                 assert refused.value.code == "control.database" and "runs.db" in refused.value.what
@@ -269,7 +329,9 @@ def test_a_controller_that_begins_without_its_database_knows_the_open_run(tmp_pa
     async def after():
         async with opened(tmp_path) as database:
             assert database.writer.health()["state"] == "gone" and "damaged" in database.writer.health()["why"]
-            assert [row["number"] for row in await database.writer.open_runs()] == [1] and await database.writer.recall("run") == {"number": 1}
+            assert [row["number"] for row in await database.writer.open_runs()] == [1] and await database.writer.recall(
+                "run"
+            ) == {"number": 1}
             await end(database, 1)
             heal()
             await good(database)
@@ -289,7 +351,9 @@ def test_a_database_that_was_deleted_is_begun_anew_with_the_run_and_the_next_num
             await gone(database)
             await database.writer.note(number, "ana", "the file was deleted")
             await asyncio.sleep(0.5)
-            assert not (tmp_path / "runs.db").exists()  # during an open run no new database is made: the file may come back
+            assert not (
+                tmp_path / "runs.db"
+            ).exists()  # during an open run no new database is made: the file may come back
             await end(database, number)
             await good(database)
             assert (await database.reads.run(number))["notes"][0]["text"] == "the file was deleted"

@@ -78,7 +78,9 @@ def test_a_directory_copied_while_its_room_runs_loses_no_record_of_either(tmp_pa
                 numbers[await files_of_a_run(database, system, names)] = [f"/data/{name}" for name in names]
         await good(original)
         await good(copy)
-        found = {number: sorted(each["path"] for each in (await original.reads.run(number))["files"]) for number in numbers}
+        found = {
+            number: sorted(each["path"] for each in (await original.reads.run(number))["files"]) for number in numbers
+        }
         health = original.health(), copy.health()
         await copy.close()
         await original.close()
@@ -116,7 +118,12 @@ def test_a_backup_put_back_after_the_database_went_on_loses_no_later_record(tmp_
         numbers = [await run(database) for _ in range(2)]
         await good(database)
         rows = [await database.reads.run(number) for number in range(1, numbers[-1] + 1)]
-        return numbers, [(row["state"], len(row["files"])) for row in rows], database.health()["lost"], database.journal.renewed
+        return (
+            numbers,
+            [(row["state"], len(row["files"])) for row in rows],
+            database.health()["lost"],
+            database.journal.renewed,
+        )
 
     assert kept_centrally(tmp_path / "here", central, run_and_backup) == 1
     put_back(backup, journal)
@@ -163,7 +170,11 @@ def restored(tmp_path):
 
 def test_a_database_that_was_put_back_from_a_copy_gives_no_number_twice_and_says_what_it_lacks(restored):
     async def work(database):
-        return await one_run(database), database.health()["lost"], [row["number"] for row in await database.reads.runs()]
+        return (
+            await one_run(database),
+            database.health()["lost"],
+            [row["number"] for row in await database.reads.runs()],
+        )
 
     number, lost, rows = kept(restored, work)
     assert (number, rows) == (6, [6, 2, 1])
@@ -208,7 +219,10 @@ def test_a_run_that_has_ended_since_a_copy_was_made_is_not_open_for_a_room_that_
 
     rows, run = kept(copied_in_a_run, work)
     assert (rows, run["state"], run["condition"], run["closed_ns"]) == ([], "CLOSED", "GOOD", 3)
-    assert ([each["text"] for each in run["notes"]], [each["name"] for each in run["processes"]]) == (["good beam"], ["reader"])
+    assert ([each["text"] for each in run["notes"]], [each["name"] for each in run["processes"]]) == (
+        ["good beam"],
+        ["reader"],
+    )
     assert (copied_in_a_run / "runs" / "000001" / "run.json").read_bytes() == before
 
 
@@ -238,15 +252,35 @@ def test_what_is_no_number_is_unknown_in_a_row_and_rows_are_json(tmp_path):
         writer = database.writer
         number = await writer.open_run("lab", "test", "ana", "", {"classes": {}, "bad": bad}, "build", [])
         await writer.process(number, "readout", "local", "essential", 0, None, None, bad)
-        await writer.alarm({"cause": "disk", "severity": "alarm", "raised_ns": 5, "what": "full", "value": float("nan"), "limit": float("inf")}, number)
+        await writer.alarm(
+            {
+                "cause": "disk",
+                "severity": "alarm",
+                "raised_ns": 5,
+                "what": "full",
+                "value": float("nan"),
+                "limit": float("inf"),
+            },
+            number,
+        )
         await writer.audit("ana", "shell", "expert", "start", bad, "done")
         await writer.remember("fact", bad)
         await writer.close_run(number, "CLOSED", "GOOD", [], "", 1, 2, 3)
-        return await database.reads.run(number), await database.reads.audit(), await writer.recall("fact"), await database.reads.verify_audit()
+        return (
+            await database.reads.run(number),
+            await database.reads.audit(),
+            await writer.recall("fact"),
+            await database.reads.verify_audit(),
+        )
 
     run, audit, fact, verified = kept(tmp_path, work)
     left = {"nan": None, "more": [None, 1.5]}
     assert json.loads(json.dumps([run, audit, fact], allow_nan=False)) is not None
-    assert (run["processes"][0]["report"], audit[0]["arguments"], fact, run["configuration"]["bad"]) == (left, left, left, left)
+    assert (run["processes"][0]["report"], audit[0]["arguments"], fact, run["configuration"]["bad"]) == (
+        left,
+        left,
+        left,
+        left,
+    )
     assert (run["alarms"][0]["value"], run["alarms"][0]["limit"]) == (None, None)
     assert verified == {"rows": 1, "broken": None}

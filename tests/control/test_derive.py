@@ -19,7 +19,12 @@ STARTING = row(state="STARTING", first_event_ns=None)
 # name: (words of cards, readout-1, readout-2; other arguments; state; heal)
 WITHOUT_A_RUN = {
     "nothing is there": (("absent", "absent", "absent"), {}, "OFF", None),
-    "nothing is there, though a run was wanted: the host began anew": (("absent", "absent", "absent"), {"memory": READY}, "OFF", None),
+    "nothing is there, though a run was wanted: the host began anew": (
+        ("absent", "absent", "absent"),
+        {"memory": READY},
+        "OFF",
+        None,
+    ),
     "all have ended in order": (("done", "done", "done"), {"memory": OFF}, "OFF", None),
     "one failed when the system was closed": (("killed", "done", "done"), {"memory": OFF}, "OFF", None),
     "all are gone and one failed": (("killed", "done", "done"), {"memory": READY}, "ERROR", None),
@@ -29,18 +34,53 @@ WITHOUT_A_RUN = {
     "an essential process failed in READY": (("ready", "failed", "ready"), {"memory": READY}, "ERROR", None),
     "an essential process was killed in READY": (("killed", "ready", "ready"), {"memory": READY}, "ERROR", None),
     "an essential process does not answer in READY": (("ready", "lost", "ready"), {"memory": READY}, "ERROR", None),
-    "the run is over and its readouts have ended": (("ready", "done", "done"), {"memory": READY}, "LAUNCHING", "relaunch"),
-    "the run is over and its readouts are gone": (("ready", "absent", "absent"), {"memory": READY}, "LAUNCHING", "relaunch"),
-    "one of the next run's readouts is not there yet": (("ready", "ready", "absent"), {"memory": READY}, "LAUNCHING", "relaunch"),
-    "a readout failed at its launch: nothing is tried again": (("ready", "failed", "absent"), {"memory": READY}, "ERROR", None),
+    "the run is over and its readouts have ended": (
+        ("ready", "done", "done"),
+        {"memory": READY},
+        "LAUNCHING",
+        "relaunch",
+    ),
+    "the run is over and its readouts are gone": (
+        ("ready", "absent", "absent"),
+        {"memory": READY},
+        "LAUNCHING",
+        "relaunch",
+    ),
+    "one of the next run's readouts is not there yet": (
+        ("ready", "ready", "absent"),
+        {"memory": READY},
+        "LAUNCHING",
+        "relaunch",
+    ),
+    "a readout failed at its launch: nothing is tried again": (
+        ("ready", "failed", "absent"),
+        {"memory": READY},
+        "ERROR",
+        None,
+    ),
     "something is missing, and nobody knows what was wanted": (("ready", "absent", "ready"), {}, "ERROR", None),
-    "the controller died while it closed the system": (("ready", "done", "absent"), {"memory": OFF}, "CLOSING", "close"),
+    "the controller died while it closed the system": (
+        ("ready", "done", "absent"),
+        {"memory": OFF},
+        "CLOSING",
+        "close",
+    ),
     "it was closed, and everything is there": (("ready", "ready", "ready"), {"memory": OFF}, "CLOSING", "close"),
     "a readout runs, and no run is open": (("ready", "running", "ready"), {"memory": READY}, "ERROR", None),
     "a held readout comes to its end": (("ready", "draining", "ready"), {"memory": READY}, "LAUNCHING", None),
     "a stranger": (("ready", "ready", "ready"), {"strangers": ("lab-old",)}, "ERROR", None),
-    "a host is silent, and nothing is known of it": (("unknown", "unknown", "unknown"), {"silent_hosts": ("local",)}, "OFF", None),
-    "a host is silent, and a system was there": (("unknown", "unknown", "unknown"), {"silent_hosts": ("local",), "memory": READY}, "ERROR", None),
+    "a host is silent, and nothing is known of it": (
+        ("unknown", "unknown", "unknown"),
+        {"silent_hosts": ("local",)},
+        "OFF",
+        None,
+    ),
+    "a host is silent, and a system was there": (
+        ("unknown", "unknown", "unknown"),
+        {"silent_hosts": ("local",), "memory": READY},
+        "ERROR",
+        None,
+    ),
 }
 
 WITH_A_RUN = {
@@ -48,7 +88,12 @@ WITH_A_RUN = {
     "nobody knows of the trigger": (("running", "running", "running"), {}, "RUNNING", None),
     "triggers are held": (("running", "running", "running"), {"held": True}, "PAUSED", None),
     "an essential readout failed": (("running", "failed", "running"), {"held": False}, "RUNNING", None),
-    "an essential readout failed, and triggers are held": (("running", "killed", "running"), {"held": True}, "PAUSED", None),
+    "an essential readout failed, and triggers are held": (
+        ("running", "killed", "running"),
+        {"held": True},
+        "PAUSED",
+        None,
+    ),
     "an essential readout does not answer": (("running", "lost", "running"), {"held": False}, "RUNNING", None),
     "no readout answers": (("running", "lost", "lost"), {"held": True}, "PAUSED", None),
     "the cards failed": (("killed", "running", "running"), {}, "RUNNING", None),
@@ -62,20 +107,65 @@ WITH_A_RUN = {
     "no process is there": (("absent", "absent", "absent"), {}, "CLOSING", "stop"),
     "only the cards are there": (("running", "absent", "absent"), {}, "CLOSING", "stop"),
     "the start was not begun": (("ready", "ready", "ready"), {"run": STARTING, "held": True}, "STARTING", "undo_start"),
-    "the start was half done": (("ready", "running", "ready"), {"run": STARTING, "held": True}, "STARTING", "undo_start"),
-    "started, and the triggers not yet released": (("ready", "running", "running"), {"run": STARTING, "held": True}, "STARTING", "undo_start"),
-    "started, released, and no event yet": (("ready", "running", "running"), {"run": STARTING, "held": False}, "RUNNING", None),
-    "a readout died in the start": (("ready", "killed", "ready"), {"run": STARTING, "held": True}, "STARTING", "undo_start"),
+    "the start was half done": (
+        ("ready", "running", "ready"),
+        {"run": STARTING, "held": True},
+        "STARTING",
+        "undo_start",
+    ),
+    "started, and the triggers not yet released": (
+        ("ready", "running", "running"),
+        {"run": STARTING, "held": True},
+        "STARTING",
+        "undo_start",
+    ),
+    "started, released, and no event yet": (
+        ("ready", "running", "running"),
+        {"run": STARTING, "held": False},
+        "RUNNING",
+        None,
+    ),
+    "a readout died in the start": (
+        ("ready", "killed", "ready"),
+        {"run": STARTING, "held": True},
+        "STARTING",
+        "undo_start",
+    ),
     "the stop was begun": (("running", "running", "running"), {"run": STOPPING, "held": True}, "STOPPING", "stop"),
     "the stop goes on": (("running", "draining", "done"), {"run": STOPPING, "held": True}, "STOPPING", "stop"),
-    "the stop goes on, and a readout failed": (("running", "draining", "killed"), {"run": STOPPING}, "STOPPING", "stop"),
+    "the stop goes on, and a readout failed": (
+        ("running", "draining", "killed"),
+        {"run": STOPPING},
+        "STOPPING",
+        "stop",
+    ),
     "the cards died while it stops": (("killed", "draining", "draining"), {"run": STOPPING}, "STOPPING", "stop"),
-    "the readouts are gone and the books not closed": (("running", "done", "done"), {"run": STOPPING}, "CLOSING", "stop"),
+    "the readouts are gone and the books not closed": (
+        ("running", "done", "done"),
+        {"run": STOPPING},
+        "CLOSING",
+        "stop",
+    ),
     "another run's readout": (("running", "running", "running"), {"run": row(number=8)}, "ERROR", None),
     "a host fell silent a moment ago": (("silent", "silent", "silent"), {"silent_hosts": ("local",)}, "RUNNING", None),
-    "a new controller, and a silent host": (("unknown", "unknown", "unknown"), {"silent_hosts": ("local",)}, "RUNNING", None),
-    "a new controller, one readout comes to its end and the other's host is silent": (("running", "draining", "unknown"), {"held": False}, "RUNNING", None),
-    "a new controller, a silent host, a stop": (("unknown", "unknown", "unknown"), {"silent_hosts": ("local",), "run": STOPPING}, "STOPPING", None),
+    "a new controller, and a silent host": (
+        ("unknown", "unknown", "unknown"),
+        {"silent_hosts": ("local",)},
+        "RUNNING",
+        None,
+    ),
+    "a new controller, one readout comes to its end and the other's host is silent": (
+        ("running", "draining", "unknown"),
+        {"held": False},
+        "RUNNING",
+        None,
+    ),
+    "a new controller, a silent host, a stop": (
+        ("unknown", "unknown", "unknown"),
+        {"silent_hosts": ("local",), "run": STOPPING},
+        "STOPPING",
+        None,
+    ),
 }
 
 # act, words, with a run?: state
@@ -106,7 +196,9 @@ UNDER_AN_ACT = [
 
 
 def state_of(words, *, held=None, **given):
-    return derive(seen(*words, held=held), given.pop("run", None), given.pop("act", None), given.pop("memory", None), **given)
+    return derive(
+        seen(*words, held=held), given.pop("run", None), given.pop("act", None), given.pop("memory", None), **given
+    )
 
 
 @pytest.mark.parametrize("case", WITHOUT_A_RUN)
@@ -145,7 +237,9 @@ def test_a_readout_at_its_end_while_others_go_on_is_ended_and_no_failure():
 
 
 def test_a_run_that_goes_on_without_a_readout_is_degraded_and_not_broken():
-    derived = state_of(("running", "killed", "running"), run=row(), held=False, memory=Memory(without=frozenset({"readout-1"})))
+    derived = state_of(
+        ("running", "killed", "running"), run=row(), held=False, memory=Memory(without=frozenset({"readout-1"}))
+    )
     assert derived.state == "RUNNING" and derived.broken == {} and list(derived.degraded) == ["readout-1"]
     assert "DEGRADED" in derived.flags
     last = state_of(("running", "killed", "done"), run=row(), memory=Memory(without=frozenset({"readout-1"})))
@@ -175,7 +269,9 @@ def test_roles(role, at_least, bad, broken):
 def test_an_expendable_that_is_launched_again_in_a_run_hinders_nothing():
     monitor = ProcessClass("monitor", "readout", Path("/m.toml"), role="expendable")
     for word in ("launching", "ready", "absent", "failed", "lost", "done"):
-        derived = derive(seen("running", "running", "running", classes=(CARDS, READOUTS, monitor), monitor=word, held=False), row())
+        derived = derive(
+            seen("running", "running", "running", classes=(CARDS, READOUTS, monitor), monitor=word, held=False), row()
+        )
         assert (derived.state, derived.heal) == ("RUNNING", None), (word, derived)
         assert list(derived.degraded) == ["monitor"] and "DEGRADED" in derived.flags
 
@@ -217,7 +313,9 @@ def test_a_host_that_is_silent_for_long_has_lost_its_processes():
 
 def test_phases():
     member = READOUTS.members()[0]
-    assert phase_of(look(member, "lost", answered_age_s=2.9)) == "running", "lost only after three polls and three seconds"
+    assert phase_of(look(member, "lost", answered_age_s=2.9)) == "running", (
+        "lost only after three polls and three seconds"
+    )
     assert phase_of(look(member, "lost", unanswered=2)) == "running"
     assert phase_of(look(member, "stopped")) == "draining", "its exit status shows how it ended"
     assert phase_of(look(member, "prepared")) == "launching"
@@ -228,8 +326,19 @@ def test_phases():
 
 def test_a_look_takes_who_it_is_from_its_status_and_nothing_from_nonsense():
     member = READOUTS.members()[0]
-    good = look_at(member, {"process": {"phase": "ready", "pid": 5, "build": "b", "configuration_sha256": "c"}}, alive=True, answered_age_s=0.1)
-    assert (good.phase_said, good.pid, good.build, good.configuration_sha256, good.problems) == ("ready", 5, "b", "c", ())
+    good = look_at(
+        member,
+        {"process": {"phase": "ready", "pid": 5, "build": "b", "configuration_sha256": "c"}},
+        alive=True,
+        answered_age_s=0.1,
+    )
+    assert (good.phase_said, good.pid, good.build, good.configuration_sha256, good.problems) == (
+        "ready",
+        5,
+        "b",
+        "c",
+        (),
+    )
     bad = look_at(member, {"process": {"phase": 5}, "run": "?"}, alive=True, answered_age_s=0.1)
     assert bad.phase_said is None and phase_of(bad) == "lost" and bad.problems
     assert "sends an invalid status" in derive([bad], row()).broken["readout-1"]
@@ -256,7 +365,12 @@ def anything(random_):
                 None,
                 {},
                 {"trigger": None},
-                {"trigger": {"held": random_.choice((True, False, False, None, 3)), "link": random_.choice((None, {}, {"a": 1}))}},
+                {
+                    "trigger": {
+                        "held": random_.choice((True, False, False, None, 3)),
+                        "link": random_.choice((None, {}, {"a": 1})),
+                    }
+                },
                 {"robs": [{}, {"links": [{}]}]},
             )
         )
@@ -278,14 +392,24 @@ def anything(random_):
             )
         )
     run = random_.choice(
-        (None, RunRow(7, state=random_.choice((*STATES, "", "x")), stopping=random_.random() < 0.5, first_event_ns=random_.choice((None, 1))))
+        (
+            None,
+            RunRow(
+                7,
+                state=random_.choice((*STATES, "", "x")),
+                stopping=random_.random() < 0.5,
+                first_event_ns=random_.choice((None, 1)),
+            ),
+        )
     )
     act = random_.choice(
         (
             None,
             None,
             Act(
-                random_.choice(("launch", "start", "pause", "resume", "stop", "abort", "recover", "close", "go_on", "x")),
+                random_.choice(
+                    ("launch", "start", "pause", "resume", "stop", "abort", "recover", "close", "go_on", "x")
+                ),
                 age_s=random_.random() * 9,
                 limit_s=random_.choice((None, 5)),
             ),
@@ -302,7 +426,13 @@ def anything(random_):
             ),
         )
     )
-    return looks, run, act, memory, {"silent_hosts": random_.choice(((), ("local",))), "strangers": random_.choice(((), (), ("x",)))}
+    return (
+        looks,
+        run,
+        act,
+        memory,
+        {"silent_hosts": random_.choice(((), ("local",))), "strangers": random_.choice(((), (), ("x",)))},
+    )
 
 
 def test_whatever_is_seen_there_is_one_state():
@@ -312,7 +442,9 @@ def test_whatever_is_seen_there_is_one_state():
         looks, run, act, memory, given = anything(random_)
         derived = derive(looks, run, act, memory, **given)
         assert derived.state in STATES and set(derived.flags) <= set(FLAGS) and derived.what, derived
-        assert derived.heal in (None, "stop", "undo_start", "relaunch", "close") and (act is None or derived.heal is None)
+        assert derived.heal in (None, "stop", "undo_start", "relaunch", "close") and (
+            act is None or derived.heal is None
+        )
         assert set(derived.phases) == {one.name for one in looks} and set(derived.phases.values()) <= set(PHASES)
         assert not set(derived.broken) & set(derived.degraded)
         assert derived == derive(looks, run, act, memory, **given), "only the arguments decide"
@@ -328,5 +460,7 @@ def test_readouts_that_end_because_they_were_told_to_are_not_missing():
     for words in (("done", "draining"), ("done", "running"), ("done", "done")):
         assert derive(seen("running", *words), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == (), words
     assert derive(seen("running", "done", "running"), row()).flags == ("DEGRADED",)  # this one did not get the command
-    assert derive(seen("running", "failed", "draining"), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == ("DEGRADED",)
+    assert derive(seen("running", "failed", "draining"), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == (
+        "DEGRADED",
+    )
     assert derive(seen("failed", "done", "done"), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == ("DEGRADED",)

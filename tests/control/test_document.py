@@ -30,7 +30,11 @@ ALARM = "cause severity raised_ns acked_by acked_ns cleared_ns what value limit 
 
 def document(**given):
     looks = given.pop("looks", seen("running", "killed", "running", held=True))
-    run, act, memory = given.get("run", row()), given.get("act"), given.get("memory", Memory("ready", Choice("readout-1", 100.0, "died")))
+    run, act, memory = (
+        given.get("run", row()),
+        given.get("act"),
+        given.get("memory", Memory("ready", Choice("readout-1", 100.0, "died"))),
+    )
     derived = derive(looks, run, act, memory)
     answer = refusals(derived, run=run, act=act, memory=memory)
     return build(
@@ -82,7 +86,12 @@ def test_a_choice_says_until_when():
 
 
 def test_without_a_run_there_is_none_and_nothing_is_made_up():
-    got = document(run=None, looks=seen("absent", "absent", "absent"), memory=None, last_run=row(number=6, condition="GOOD", state="CLOSED"))
+    got = document(
+        run=None,
+        looks=seen("absent", "absent", "absent"),
+        memory=None,
+        last_run=row(number=6, condition="GOOD", state="CLOSED"),
+    )
     assert (
         got["run"] is None
         and got["act"] is None
@@ -91,12 +100,19 @@ def test_without_a_run_there_is_none_and_nothing_is_made_up():
         and got["last_run"]["state"] == "CLOSED"
     )
     assert got["state"] == "OFF" and got["flags"] == []
-    assert all(value is None for key, value in got["numbers"].items() if key != "chunks") and got["database"] == {"state": "gone", "journal": 0}
+    assert all(value is None for key, value in got["numbers"].items() if key != "chunks") and got["database"] == {
+        "state": "gone",
+        "journal": 0,
+    }
 
 
 def test_what_json_cannot_carry_is_null():
     got = document(
-        numbers={"trigger_rate_hz": float("nan"), "events": float("inf"), "chunks": {"sent": 1, "built": 1, "lost": {"late": 0}}},
+        numbers={
+            "trigger_rate_hz": float("nan"),
+            "events": float("inf"),
+            "chunks": {"sent": 1, "built": 1, "lost": {"late": 0}},
+        },
         hosts=({"name": "local", "seen": {1, 2}, "path": SYSTEM.file},),
     )
     assert got["numbers"]["trigger_rate_hz"] is None and got["numbers"]["events"] is None
@@ -104,7 +120,10 @@ def test_what_json_cannot_carry_is_null():
 
 
 def test_a_delta_and_what_was_before_give_the_whole():
-    before, after = document(), document(sequence=6, memory=READY, looks=seen("running", "running", "running", held=False))
+    before, after = (
+        document(),
+        document(sequence=6, memory=READY, looks=seen("running", "running", "running", held=False)),
+    )
     change = delta(before, after)
     assert {**before, **change} == after and change["sequence"] == 6 and "system" not in change and "state" in change
     assert delta(None, after) == after and set(delta(after, after)) == {"sequence", "time_ns"}
@@ -113,12 +132,17 @@ def test_a_delta_and_what_was_before_give_the_whole():
 def test_who_does_not_answer_is_named_before_those_that_wait_for_him():
     phases = {"readout": "running", "supervisor": "draining", "recorder": "running", "node": "lost"}
     assert whom(["supervisor: draining 4.0 s"], phases) == ("node: lost", "supervisor: draining 4.0 s")
-    assert whom(["node: lost 4.0 s"], phases, {"recorder": 64}) == ("recorder: 64 events are not safe yet", "node: lost 4.0 s")
+    assert whom(["node: lost 4.0 s"], phases, {"recorder": 64}) == (
+        "recorder: 64 events are not safe yet",
+        "node: lost 4.0 s",
+    )
     assert whom([], {"readout": "running"}) == ()
 
 
 def test_what_stands_is_said_of_a_process_that_nothing_else_is_said_of():
     looks = list(seen("running", "running", "running"))
-    looks[1] = dataclasses.replace(looks[1], status={"standing": [{"name": "worker 0", "waits_for": "consumers", "seconds": 12.4}]})
+    looks[1] = dataclasses.replace(
+        looks[1], status={"standing": [{"name": "worker 0", "waits_for": "consumers", "seconds": 12.4}]}
+    )
     got = document(looks=looks)["processes"]
     assert (got[0]["what"], got[1]["what"]) == ("", "worker 0 has waited for consumers for 12 s")

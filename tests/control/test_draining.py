@@ -8,7 +8,10 @@ def card(chunks, looped=0):
 
 
 def router(sent, pending=0, kind="data"):
-    return {"chunks": {"sent": sent, "published": sent}, "subscribers": [{"name": "a", "kind": kind, "pending_chunks": pending}]}
+    return {
+        "chunks": {"sent": sent, "published": sent},
+        "subscribers": [{"name": "a", "kind": kind, "pending_chunks": pending}],
+    }
 
 
 BEFORE = {"x": card(1000)}, {"r": router(1000)}
@@ -23,20 +26,29 @@ def test_a_run_without_a_backlog_waits_for_nothing():
 def test_a_router_is_waited_for_while_it_reads():
     draining = Draining(*BEFORE)
     for step in range(20):
-        assert draining.done({"x": card(1100)}, {"r": router(1000 + 5 * step)}, 0.4 * step) == (False, [f"routers: {100 - 5 * step} chunks not read"])
+        assert draining.done({"x": card(1100)}, {"r": router(1000 + 5 * step)}, 0.4 * step) == (
+            False,
+            [f"routers: {100 - 5 * step} chunks not read"],
+        )
     assert draining.done({"x": card(1100)}, {"r": router(1100)}, 8.0) == (True, [])
 
 
 def test_what_does_not_change_any_more_is_waited_for_no_longer():
     draining = Draining(*BEFORE, patience=2.0)
     assert not draining.done({"x": card(1100)}, {"r": router(1090, pending=4)}, 1.0)[0]
-    assert draining.done({"x": card(1100)}, {"r": router(1090, pending=4)}, 0.9 + 2 * QUIET_S) == (False, ["routers: 10 chunks not read", "r: 4 chunks not taken"])
+    assert draining.done({"x": card(1100)}, {"r": router(1090, pending=4)}, 0.9 + 2 * QUIET_S) == (
+        False,
+        ["routers: 10 chunks not read", "r: 4 chunks not taken"],
+    )
     assert draining.done({"x": card(1100)}, {"r": router(1090, pending=4)}, 1.0 + 2 * QUIET_S)[0]
 
 
 def test_there_is_an_end_even_if_counters_never_stand_still():
     draining = Draining(*BEFORE)
-    over = [draining.done({"x": card(1100 + step)}, {"r": router(1000)}, 0.1 * step)[0] for step in range(int(10 * MOST_S) + 2)]
+    over = [
+        draining.done({"x": card(1100 + step)}, {"r": router(1000)}, 0.1 * step)[0]
+        for step in range(int(10 * MOST_S) + 2)
+    ]
     assert over.index(True) >= 10 * MOST_S - 1 and over[-1]
 
 

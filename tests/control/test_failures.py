@@ -32,7 +32,10 @@ def test_acceptance_4_an_essential_that_is_killed_holds_the_trigger_and_interrup
         row = room.row(number)
         assert row["state"] == "CLOSED" and row["condition"] != "GOOD" and "INTERRUPTED" in row["flags"]
         assert "readout" in row["reason"] and "signal 9" in row["reason"]
-        room.until(lambda document: any(each["cause"] == "process.failed:readout" for each in document["alarms"]), "the first cause is an alarm")
+        room.until(
+            lambda document: any(each["cause"] == "process.failed:readout" for each in document["alarms"]),
+            "the first cause is an alarm",
+        )
         held = room.controller.trigger
         assert room.do(held.hold()) == room.do(held.hold())
         assert room.refusal("start") == "control.not_now"  # no start after an error
@@ -49,12 +52,18 @@ def test_the_run_goes_on_without_an_essential_if_somebody_says_so(place):
         room.command("launch")
         room.command("start")
         os.kill(room.pid("spare"), signal.SIGKILL)
-        held = room.until(lambda document: document["run"]["choice"] and document["state"] == "PAUSED" and document, "the trigger is held, and a decision is requested")
+        held = room.until(
+            lambda document: document["run"]["choice"] and document["state"] == "PAUSED" and document,
+            "the trigger is held, and a decision is requested",
+        )
         assert held["run"]["choice"]["process"] == "spare"
         assert (held["headline"]["word"], held["what"]) == ("NO DATA", "the run takes no data: spare: has failed")
         assert room.command("go_on")["without"] == ["spare"]
         before = room.document()["numbers"]["events"] or 0
-        room.until(lambda document: document["state"] == "RUNNING" and (document["numbers"]["events"] or 0) > before + 20, "events are built")
+        room.until(
+            lambda document: document["state"] == "RUNNING" and (document["numbers"]["events"] or 0) > before + 20,
+            "events are built",
+        )
         assert "DEGRADED" in room.document()["flags"]
         done = room.command("stop")
         assert done["condition"] in ("INCOMPLETE", "ABORTED") and "DEGRADED" in done["flags"]
@@ -65,15 +74,27 @@ def test_a_class_goes_on_as_long_as_it_has_enough_and_then_somebody_is_asked(pla
         room.command("launch")
         room.command("start")
         os.kill(room.pid("readout-2"), signal.SIGKILL)
-        room.until(lambda document: phases(document)["readout-2"] == "failed" and "DEGRADED" in document["flags"], "it is missed")
+        room.until(
+            lambda document: phases(document)["readout-2"] == "failed" and "DEGRADED" in document["flags"],
+            "it is missed",
+        )
         before = room.document()["numbers"]["events"] or 0
-        room.until(lambda document: document["state"] == "RUNNING" and (document["numbers"]["events"] or 0) > before + 20, "two are enough: data go on")
+        room.until(
+            lambda document: document["state"] == "RUNNING" and (document["numbers"]["events"] or 0) > before + 20,
+            "two are enough: data go on",
+        )
         assert room.document()["run"]["choice"] is None
-        assert next(each for each in room.document()["alarms"] if each["cause"] == "process.failed:readout-2")["severity"] == "warning"
+        assert (
+            next(each for each in room.document()["alarms"] if each["cause"] == "process.failed:readout-2")["severity"]
+            == "warning"
+        )
         os.kill(room.pid("readout-1"), signal.SIGKILL)
         room.until(lambda document: document["run"] and document["run"]["choice"], "one is too few")
         assert room.document()["run"]["choice"]["process"].startswith("readout-")
-        assert any(each["cause"] == "process.failed:readout-1" and each["severity"] == "alarm" for each in room.document()["alarms"])
+        assert any(
+            each["cause"] == "process.failed:readout-1" and each["severity"] == "alarm"
+            for each in room.document()["alarms"]
+        )
         done = room.command("stop")
         assert "DEGRADED" in done["flags"] and done["condition"] in ("INCOMPLETE", "ABORTED"), done
 
@@ -87,7 +108,10 @@ def test_acceptance_5_a_process_that_is_stopped_is_lost_and_heals_when_it_goes_o
         room.until(lambda document: phases(document)["readout"] == "lost" and document["run"]["choice"], "it is lost")
         assert alive(pid)
         os.kill(pid, signal.SIGCONT)
-        room.until(lambda document: document["state"] == "RUNNING" and phases(document)["readout"] == "running", "it is there again, and data come")
+        room.until(
+            lambda document: document["state"] == "RUNNING" and phases(document)["readout"] == "running",
+            "it is there again, and data come",
+        )
         done = room.command("stop")
         assert done["run"] == number and done["sent"] == done["built"] + sum(done["lost"].values())
 
@@ -101,7 +125,14 @@ def test_a_stop_that_waits_says_for_whom_and_kills_nobody(place):
         pid = room.pid("readout")
         os.kill(pid, signal.SIGSTOP)
         stopping = room.order("stop")
-        document = room.until(lambda document: "OVERDUE" in document["flags"] and any("readout" in each for each in document["waiting_for"]) and document, "it is overdue")
+        document = room.until(
+            lambda document: (
+                "OVERDUE" in document["flags"]
+                and any("readout" in each for each in document["waiting_for"])
+                and document
+            ),
+            "it is overdue",
+        )
         assert document["state"] == "STOPPING" and document["act"]["name"] == "stop" and alive(pid)
         assert room.refusal("start") == "control.busy"
         os.kill(pid, signal.SIGCONT)
@@ -131,7 +162,9 @@ def test_an_expendable_is_restarted_and_joins_the_run(place):
         room.command("start")
         pid = room.pid("spare")
         os.kill(pid, signal.SIGKILL)
-        room.until(lambda document: room.pid("spare") != pid and phases(document)["spare"] == "running", "it runs again")
+        room.until(
+            lambda document: room.pid("spare") != pid and phases(document)["spare"] == "running", "it runs again"
+        )
         assert room.process("spare")["restarts"] == 1 and room.state == "RUNNING"
         before = room.document()["numbers"]["events"] or 0
         room.until(lambda document: (document["numbers"]["events"] or 0) > before, "data go on")
@@ -149,9 +182,14 @@ def test_acceptance_6_an_expendable_is_restarted_and_not_a_fourth_time(place):
         for time in range(1, 4):
             pid = room.pid("spare")
             os.kill(pid, signal.SIGKILL)
-            room.until(lambda document: room.pid("spare") != pid and phases(document)["spare"] == "running", f"restart {time}")
+            room.until(
+                lambda document: room.pid("spare") != pid and phases(document)["spare"] == "running", f"restart {time}"
+            )
         os.kill(room.pid("spare"), signal.SIGKILL)
-        room.until(lambda document: any(each["cause"] == "process.given_up:spare" for each in document["alarms"]), "it is given up")
+        room.until(
+            lambda document: any(each["cause"] == "process.given_up:spare" for each in document["alarms"]),
+            "it is given up",
+        )
         assert room.process("spare")["restarts"] == 3 and room.state == "RUNNING"
         room.command("stop")
 
@@ -164,7 +202,9 @@ def test_acceptance_7_a_start_names_the_essential_that_is_missing(place):
         assert "cards" in room.document()["commands"]["start"]
         with pytest.raises(Refused) as refused:
             room.command("start")
-        assert refused.value.code == "control.not_now" and "recover" in refused.value.next, "the error names an allowed command"
+        assert refused.value.code == "control.not_now" and "recover" in refused.value.next, (
+            "the error names an allowed command"
+        )
         room.command("recover")
         room.until_state("READY", "OFF")
 
@@ -173,11 +213,17 @@ def test_acceptance_8_a_launch_that_fails_leaves_no_process(place):
     directory = place / "i"
     emulator_file(directory)
     readout_file(directory)
-    file = write(directory, process("cards", "emulator", configuration="emulator.toml"),
-                 process("readout", "readout", configuration="readout.toml", set=['readout.input.cards=["0000:77:00.0"]']), name="i")
+    file = write(
+        directory,
+        process("cards", "emulator", configuration="emulator.toml"),
+        process("readout", "readout", configuration="readout.toml", set=['readout.input.cards=["0000:77:00.0"]']),
+        name="i",
+    )
     with RunningRoom(file) as room:
         assert room.refusal("launch") == "control.launch"
-        assert room.state == "OFF" and not any(each["pid"] and alive(each["pid"]) for each in room.document()["processes"])
+        assert room.state == "OFF" and not any(
+            each["pid"] and alive(each["pid"]) for each in room.document()["processes"]
+        )
         assert room.do(room.controller.writer.open_runs()) == []
 
 
@@ -196,7 +242,10 @@ def test_a_stop_takes_the_place_of_a_start_that_waits_for_events(place):
     with RunningRoom(one_card(place / "k", name="k", rate="0.001Hz")) as room:
         room.command("launch")
         starting = room.order("start")
-        room.until(lambda document: document["run"] and phases(document)["readout"] == "running", "it waits for the first event")
+        room.until(
+            lambda document: document["run"] and phases(document)["readout"] == "running",
+            "it waits for the first event",
+        )
         room.command("stop")
         assert starting.exception(scaled(300)).code == "control.overtaken"
         assert room.do(room.controller.writer.open_runs()) == []
@@ -228,9 +277,15 @@ def test_the_next_controller_adopts_the_run(place):
     assert all(map(alive, pids))
     with RunningRoom(file) as room:
         document = room.document()
-        assert document["state"] == "RUNNING" and document["run"]["number"] == number and document["run"]["comment"] == "goes on"
+        assert (
+            document["state"] == "RUNNING"
+            and document["run"]["number"] == number
+            and document["run"]["comment"] == "goes on"
+        )
         assert [room.pid("cards"), room.pid("readout")] == pids
-        room.until(lambda document: (document["numbers"]["events"] or 0) > (before["numbers"]["events"] or 0), "data go on")
+        room.until(
+            lambda document: (document["numbers"]["events"] or 0) > (before["numbers"]["events"] or 0), "data go on"
+        )
         assert room.command("stop")["condition"] == "GOOD"
 
 
@@ -248,7 +303,10 @@ def test_what_a_controller_had_begun_to_stop_the_next_one_finishes(place):
         first.leave()
     os.kill(pid, signal.SIGCONT)
     with RunningRoom(file) as room:
-        room.until(lambda document: document["state"] == "READY" and document["run"] is None, "the run is closed, and the next one can begin")
+        room.until(
+            lambda document: document["state"] == "READY" and document["run"] is None,
+            "the run is closed, and the next one can begin",
+        )
         assert room.row(number)["state"] == "CLOSED"
 
 
@@ -258,7 +316,9 @@ def test_the_next_controller_finds_a_run_of_another_number_foreign(place):
     try:
         first.command("launch")
         number = first.command("start")["run"]
-        first.do(first.controller.writer.close_run(number, "CLOSED", "ABORTED", [], "closed by another user", None, 1, 2))
+        first.do(
+            first.controller.writer.close_run(number, "CLOSED", "ABORTED", [], "closed by another user", None, 1, 2)
+        )
     finally:
         first.leave()
     with RunningRoom(file) as room:
@@ -281,7 +341,9 @@ def test_acceptance_3_a_killed_controller_loses_no_event_and_the_next_one_adopts
         assert after["state"] == "RUNNING" and after["run"]["number"] == number
         pids = [[each["pid"] for each in document["processes"]] for document in (before, after)]
         assert pids[0] == pids[1] and all(map(alive, pids[1]))
-        room.until(lambda document: (document["numbers"]["events"] or 0) > (before["numbers"]["events"] or 0), "data go on")
+        room.until(
+            lambda document: (document["numbers"]["events"] or 0) > (before["numbers"]["events"] or 0), "data go on"
+        )
         done = room.client.stop()
         assert done["condition"] == "GOOD" and done["sent"] == done["built"] == 2 * done["events"]
         kept = [path for path in (place / "p" / "p").rglob("*") if not path.is_symlink()]
@@ -299,7 +361,13 @@ def test_what_a_process_started_and_left_is_named_and_an_abort_ends_it(place):
         room.command("launch")
         room.until(lambda _: there() == 2, "there are two")
         assert room.refusal("close") == "control.left_over"
-        room.until(lambda document: document["state"] == "OFF" and document["what"].startswith("parent has ended, but processes that it started still run: "), "it is named")
+        room.until(
+            lambda document: (
+                document["state"] == "OFF"
+                and document["what"].startswith("parent has ended, but processes that it started still run: ")
+            ),
+            "it is named",
+        )
         assert room.refusal("launch") == "control.not_now"
         room.command("abort", confirm=True)
         assert there() == 0

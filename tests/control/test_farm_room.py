@@ -42,14 +42,19 @@ def check_files(row, place, farm):
     """Checks that all accepted events are in files, that the database has the files' checksums, and that every byte is right."""
     files = row["files"]
     assert all(each["state"] == "closed" and each["sha256"] and each["path"].startswith(str(place)) for each in files)
-    assert all(Path(each["path"]).parent.name == "recorder" and Path(each["path"]).parent.parent.name == f"{row['number']:06d}" for each in files)
+    assert all(
+        Path(each["path"]).parent.name == "recorder" and Path(each["path"]).parent.parent.name == f"{row['number']:06d}"
+        for each in files
+    )
     assert sum(each["events"] for each in files) == farm["recorded"] == farm["accepted"] + farm["debug"] > 0
     proven(files)
 
 
 def proven(files):
     """Checks that every byte of these files is what the card sent."""
-    done = subprocess.run([BUILD / "rodeo", "data", "verify", *(each["path"] for each in files)], capture_output=True, text=True)
+    done = subprocess.run(
+        [BUILD / "rodeo", "data", "verify", *(each["path"] for each in files)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "proven byte by byte" in done.stdout
 
@@ -70,7 +75,10 @@ def test_two_runs_of_a_farm_are_good_and_their_books_add_up(room, place):
         check_files(row, place, farm)
         assert {each["name"] for each in row["processes"]} == {"cards", "router", *FARM}
         counters = {(each["process"], each["name"]): each["value"] for each in row["counters"]}
-        assert counters["supervisor", "events_accepted"] == farm["accepted"] and counters["supervisor", "events_rejected"] == farm["rejected"]
+        assert (
+            counters["supervisor", "events_accepted"] == farm["accepted"]
+            and counters["supervisor", "events_rejected"] == farm["rejected"]
+        )
         assert room.state == "READY" and not room.document()["alarms"]
     assert numbers[1] == numbers[0] + 1
 
@@ -94,7 +102,11 @@ def test_files_of_the_recorder_and_the_run_database_agree_on_luminosity_blocks(r
 
 def test_acceptance_10_a_slow_recorder_is_named_when_a_stop_is_overdue_and_nothing_is_killed(room):
     def each_write_takes(seconds):
-        room.do(room.controller.observer.host_of("recorder").ask("recorder", {"command": "slow_disk", "seconds": seconds}, scaled(60)))
+        room.do(
+            room.controller.observer.host_of("recorder").ask(
+                "recorder", {"command": "slow_disk", "seconds": seconds}, scaled(60)
+            )
+        )
 
     room.acknowledge_all()
     room.command("start", run_type="test")
@@ -104,7 +116,14 @@ def test_acceptance_10_a_slow_recorder_is_named_when_a_stop_is_overdue_and_nothi
     each_write_takes(2)
     try:
         stopping = room.order("stop")
-        document = room.until(lambda document: "OVERDUE" in document["flags"] and any("recorder" in each for each in document["waiting_for"]) and document, "it is overdue")
+        document = room.until(
+            lambda document: (
+                "OVERDUE" in document["flags"]
+                and any("recorder" in each for each in document["waiting_for"])
+                and document
+            ),
+            "it is overdue",
+        )
         assert document["state"] == "STOPPING" and room.pid("recorder") == pid
     finally:
         each_write_takes(0)
@@ -113,12 +132,18 @@ def test_acceptance_10_a_slow_recorder_is_named_when_a_stop_is_overdue_and_nothi
     assert done["condition"] == "GOOD" and done["farm"]["recorded"] == done["farm"]["accepted"] > 0
 
 
-@pytest.mark.parametrize("name", ["node-2", pytest.param("supervisor", marks=pytest.mark.slow), pytest.param("recorder", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    ["node-2", pytest.param("supervisor", marks=pytest.mark.slow), pytest.param("recorder", marks=pytest.mark.slow)],
+)
 def test_a_run_goes_on_with_the_next_life_of_what_was_killed_and_loses_nothing(room, name):
     def kill():
         before = room.pid(name)
         os.kill(before, signal.SIGKILL)
-        room.until(lambda document: room.pid(name) not in (None, before) and phases(document)[name] == "running", f"{name} is there again")
+        room.until(
+            lambda document: room.pid(name) not in (None, before) and phases(document)[name] == "running",
+            f"{name} is there again",
+        )
         had = accepted(room.document())
         room.until(lambda document: accepted(document) > had + 50, "events are recorded again")
 
@@ -127,8 +152,14 @@ def test_a_run_goes_on_with_the_next_life_of_what_was_killed_and_loses_nothing(r
     farm = done["farm"]
     assert done["condition"] == "INCOMPLETE" and "DEGRADED" in done["flags"]
     assert done["reasons"][-1 if name != "node-2" else 0] == f"{name} left no report", done["reasons"]
-    assert farm["in"] == farm["accepted"] + farm["rejected"] + farm["debug"] and farm["partial"] == farm["readout_died"] == farm["undecided"] == 0
-    assert farm["recorded"] >= farm["accepted"] + farm["debug"] > 0 and done["sent"] == done["built"] == 32 * done["events"]
+    assert (
+        farm["in"] == farm["accepted"] + farm["rejected"] + farm["debug"]
+        and farm["partial"] == farm["readout_died"] == farm["undecided"] == 0
+    )
+    assert (
+        farm["recorded"] >= farm["accepted"] + farm["debug"] > 0
+        and done["sent"] == done["built"] == 32 * done["events"]
+    )
     proven(row["files"])
 
 
@@ -158,8 +189,11 @@ def drawn(page):
 
 def told(farm):
     """The same numbers in the document."""
-    names = {"supervisor": {"accepted": "accepted", "rejected": "rejected", "under way": "under_way"},
-             "node": {"partial": "partial", "assigned again": "reassigned", "debug": "debug"}, "recorder": {"recorded": "recorded", "luminosity block": "lumi_block"}}
+    names = {
+        "supervisor": {"accepted": "accepted", "rejected": "rejected", "under way": "under_way"},
+        "node": {"partial": "partial", "assigned again": "reassigned", "debug": "debug"},
+        "recorder": {"recorded": "recorded", "luminosity block": "lumi_block"},
+    }
     return {stage: {name: farm[key] for name, key in rows.items()} for stage, rows in names.items()}
 
 
@@ -168,21 +202,45 @@ def test_the_page_draws_the_farm_and_what_became_of_its_events(room, page):
     room.command("start", run_type="test")
     shows(page, "RUNNING")
     way = page.locator("[data-way] > ol > li")
-    assert [each.strip() for each in way.locator("> h2").all_text_contents()] == ["Cards", "Router", "Readout", "Supervisor", "Filter nodes", "Recorder", "Files"]
-    assert [page.locator(f'[data-way] [data-process="{name}"]').count() for name in ("cards", "router", *FARM)] == [1] * 8
+    assert [each.strip() for each in way.locator("> h2").all_text_contents()] == [
+        "Cards",
+        "Router",
+        "Readout",
+        "Supervisor",
+        "Filter nodes",
+        "Recorder",
+        "Files",
+    ]
+    assert [page.locator(f'[data-way] [data-process="{name}"]').count() for name in ("cards", "router", *FARM)] == [
+        1
+    ] * 8
     before = room.pid("node-2")
     os.kill(before, signal.SIGSTOP)  # its events wait, and go to the other node when it is gone
     room.until(lambda document: (document["numbers"]["farm"] or {}).get("under_way", 0) >= 2, "it has events")
     sees(page, '[data-process="node-2"]', "lost")
     os.kill(before, signal.SIGKILL)
-    room.until(lambda document: room.pid("node-2") not in (None, before) and phases(document)["node-2"] == "running", "it is there again")
+    room.until(
+        lambda document: room.pid("node-2") not in (None, before) and phases(document)["node-2"] == "running",
+        "it is there again",
+    )
     sees(page, '[data-process="node-2"]', "running")
     room.command("pause")
-    farm = room.until(lambda document: document["state"] == "PAUSED" and document["numbers"]["farm"]["under_way"] == 0
-                      and document["numbers"]["farm"]["recorded"] == document["numbers"]["farm"]["accepted"] + document["numbers"]["farm"]["debug"]
-                      and document["numbers"]["farm"], "all is decided and recorded")
+    farm = room.until(
+        lambda document: (
+            document["state"] == "PAUSED"
+            and document["numbers"]["farm"]["under_way"] == 0
+            and document["numbers"]["farm"]["recorded"]
+            == document["numbers"]["farm"]["accepted"] + document["numbers"]["farm"]["debug"]
+            and document["numbers"]["farm"]
+        ),
+        "all is decided and recorded",
+    )
     assert farm["accepted"] > 0 and farm["rejected"] > 0 and farm["reassigned"] > 0 and farm["debug"] > 0
-    until(page, "(number) => document.querySelector('[data-farm=\"recorder\"] dd').textContent.replace(/\\D/g, '') === String(number)", farm["recorded"])
+    until(
+        page,
+        "(number) => document.querySelector('[data-farm=\"recorder\"] dd').textContent.replace(/\\D/g, '') === String(number)",
+        farm["recorded"],
+    )
     assert drawn(page) == told(room.document()["numbers"]["farm"])
     room.command("stop")
 

@@ -48,7 +48,15 @@ def full(room):
 def check(done):
     assert done["condition"] != "WRONG", done["reasons"]
     assert done["sent"] == done["built"] + sum(done["lost"].values()), done
-    assert set(done["lost"]) <= {"router_undelivered", "router_no_subscriber", "stop_limit", "run_ended", "incomplete", "card_cut_off", "not_reported"}, done["lost"]
+    assert set(done["lost"]) <= {
+        "router_undelivered",
+        "router_no_subscriber",
+        "stop_limit",
+        "run_ended",
+        "incomplete",
+        "card_cut_off",
+        "not_reported",
+    }, done["lost"]
     farm = done["farm"]
     assert farm["in"] == sum(farm[key] for key in ("accepted", "rejected", "debug", "readout_died", "undecided")), farm
 
@@ -66,7 +74,10 @@ def test_a_run_whose_supervisor_is_killed_before_a_full_router_adds_up(room):
     full(room)
     before = room.pid("supervisor")
     os.kill(before, signal.SIGKILL)
-    room.until(lambda document: room.pid("supervisor") not in (None, before) and phases(document)["supervisor"] == "running", "the supervisor is there again")
+    room.until(
+        lambda document: room.pid("supervisor") not in (None, before) and phases(document)["supervisor"] == "running",
+        "the supervisor is there again",
+    )
     room.until(lambda _: fill(room) > 0.9, "the router is full")
     done = room.command("stop")
     print(done)

@@ -10,14 +10,35 @@ from test_derive import READY
 from rodeo.control.alarms import Condition
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
-from rodeo.control.headline import BLOCKED_S, IDLE_S, LOSES_DATA, LOSES_TRIGGERS, NO_DATA, NO_TRIGGERS, OF_STATES, SEVERITIES, Flow, FlowMeter, first_cause, headline, standing, troubled
+from rodeo.control.headline import (
+    BLOCKED_S,
+    IDLE_S,
+    LOSES_DATA,
+    LOSES_TRIGGERS,
+    NO_DATA,
+    NO_TRIGGERS,
+    OF_STATES,
+    SEVERITIES,
+    Flow,
+    FlowMeter,
+    first_cause,
+    headline,
+    standing,
+    troubled,
+)
 from rodeo.control.numbers import Moment, limited_by
 from rodeo.control.status import text
 from rodeo.control.status import headline as first_line
 from rodeo.control.system import ProcessClass
 
-CHAIN = (CARDS, ProcessClass("router", "router", Path("/lab/r")), ProcessClass("readout", "readout", Path("/lab/readout.toml"), count=2),
-         ProcessClass("supervisor", "supervisor", Path("/lab/f")), ProcessClass("node", "node", Path("/lab/f")), ProcessClass("recorder", "recorder", Path("/lab/f")))
+CHAIN = (
+    CARDS,
+    ProcessClass("router", "router", Path("/lab/r")),
+    ProcessClass("readout", "readout", Path("/lab/readout.toml"), count=2),
+    ProcessClass("supervisor", "supervisor", Path("/lab/f")),
+    ProcessClass("node", "node", Path("/lab/f")),
+    ProcessClass("recorder", "recorder", Path("/lab/f")),
+)
 NAMES = ("cards", "router", "readout-1", "readout-2", "supervisor", "node", "recorder")
 BLOCKED = Flow(zero_s=10.0, offered=True, dead_time=1.0)
 GOOD = Flow(incomplete_ppm=0.0, dead_time=0.001)
@@ -25,7 +46,11 @@ SLOW = Flow(incomplete_ppm=0.0, dead_time=0.4)
 
 
 def seen(**words):
-    return tuple(look(member, words.get(member.name.replace("-", "_"), "running"), since_ns=100) for one in CHAIN for member in one.members())
+    return tuple(
+        look(member, words.get(member.name.replace("-", "_"), "running"), since_ns=100)
+        for one in CHAIN
+        for member in one.members()
+    )
 
 
 def said(looks, flow, limited=None, **given):
@@ -33,8 +58,16 @@ def said(looks, flow, limited=None, **given):
     derived, run = derive(looks, row(), None, READY), row()
     found = first_cause(derived, looks, limited, run=run, standing=standing(flow))
     word = headline(derived, flow, found, run=run, incomplete_limit_ppm=1000.0, dead_time_limit=0.05)
-    alarms = conditions(derived, looks, {"trigger_rate_hz": 0.0 if flow.zero_s else 1000.0, "dead_time_fraction": flow.dead_time}, run=run, memory=READY, limited_by=found,
-                        headline=word, **given)
+    alarms = conditions(
+        derived,
+        looks,
+        {"trigger_rate_hz": 0.0 if flow.zero_s else 1000.0, "dead_time_fraction": flow.dead_time},
+        run=run,
+        memory=READY,
+        limited_by=found,
+        headline=word,
+        **given,
+    )
     return word, found, {one.cause: one for one in alarms}
 
 
@@ -44,14 +77,21 @@ def test_a_run_that_takes_data_is_running():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("word, stage", [("lost", "does not answer"), ("killed", "has failed"), ("absent", "is not there"), ("done", "has ended")])
+@pytest.mark.parametrize(
+    "word, stage",
+    [("lost", "does not answer"), ("killed", "has failed"), ("absent", "is not there"), ("done", "has ended")],
+)
 def test_the_cause_of_a_run_without_data_is_the_process_that_is_gone(name, word, stage):
     victim = {"process": "readout-2" if name == "readout-1" else "readout-1", "stage": "processor"}
     looks = seen(**{name.replace("-", "_"): word})
     got, found, alarms = said(looks, BLOCKED, victim)
     first = {"process": name, "stage": stage}
     assert (got.word, got.severity, got.cause, found) == (NO_DATA, "alarm", first, first), "headline and picture"
-    assert (alarms["no_data"].severity, alarms["no_data"].process, alarms["no_data"].what) == ("alarm", name, f"the run takes no data: {name}: {stage}")
+    assert (alarms["no_data"].severity, alarms["no_data"].process, alarms["no_data"].what) == (
+        "alarm",
+        name,
+        f"the run takes no data: {name}: {stage}",
+    )
     assert alarms[f"back_pressure:{name}"].process == name and "back_pressure:" + victim["process"] not in alarms
     assert got.what == alarms["no_data"].what, "the reason of the run is the sentence of the alarm"
 
@@ -64,7 +104,14 @@ def test_a_process_that_owes_answers_is_the_cause_before_it_counts_as_lost(name)
     assert said(looks, GOOD)[1] is None, "there is no cause while data flow"
 
 
-@pytest.mark.parametrize("limited", [{"process": "recorder", "stage": "disk"}, {"process": "supervisor", "stage": "filter nodes"}, {"process": "readout-1", "stage": "processor"}])
+@pytest.mark.parametrize(
+    "limited",
+    [
+        {"process": "recorder", "stage": "disk"},
+        {"process": "supervisor", "stage": "filter nodes"},
+        {"process": "readout-1", "stage": "processor"},
+    ],
+)
 def test_what_is_full_or_slow_is_named_by_those_that_know(limited):
     got, _, alarms = said(seen(), BLOCKED, limited)
     assert (got.word, got.cause, alarms["no_data"].process) == (NO_DATA, limited, limited["process"])
@@ -73,14 +120,22 @@ def test_what_is_full_or_slow_is_named_by_those_that_know(limited):
 
 
 def test_of_several_the_first_that_went_is_the_cause():
-    looks = tuple(replace(one, since_ns={"recorder": 50, "node": 60}.get(one.name, 100)) for one in seen(recorder="killed", node="killed", supervisor="lost"))
+    looks = tuple(
+        replace(one, since_ns={"recorder": 50, "node": 60}.get(one.name, 100))
+        for one in seen(recorder="killed", node="killed", supervisor="lost")
+    )
     assert said(looks, BLOCKED)[1] == {"process": "recorder", "stage": "has failed"}
-    assert said(seen(recorder="lost", cards="lost"), BLOCKED)[1]["process"] == "cards", "of processes lost at once, the first in the data flow"
+    assert said(seen(recorder="lost", cards="lost"), BLOCKED)[1]["process"] == "cards", (
+        "of processes lost at once, the first in the data flow"
+    )
 
 
 def test_a_cause_that_is_not_known_yet_is_not_that_of_the_victim():
     busy = {"trigger": {"offered": 9, "accepted": 0, "vetoed": {"busy": 5}, "busy_card": "felix:0"}}
-    before = {"cards": ("emulator", {"trigger": {**busy["trigger"], "vetoed": {"busy": 1}}}), "readout-1": ("readout", {"chunks": {}})}
+    before = {
+        "cards": ("emulator", {"trigger": {**busy["trigger"], "vetoed": {"busy": 1}}}),
+        "readout-1": ("readout", {"chunks": {}}),
+    }
     after = {"cards": ("emulator", busy), "readout-1": ("readout", {"chunks": {}})}
     limited = limited_by(Moment(1.0, before), Moment(2.0, after))
     got, found, alarms = said(seen(), BLOCKED, limited)
@@ -101,19 +156,34 @@ def test_data_that_are_lost_have_a_word_while_others_flow():
 
 
 def test_a_silent_process_is_the_cause_as_soon_as_triggers_are_lost():
-    assert troubled(SLOW, 0.05) and troubled(Flow(zero_s=0.0, offered=True), 0.05) and not troubled(GOOD, 0.05) and not troubled(Flow(zero_s=5.0), 0.05)
+    assert (
+        troubled(SLOW, 0.05)
+        and troubled(Flow(zero_s=0.0, offered=True), 0.05)
+        and not troubled(GOOD, 0.05)
+        and not troubled(Flow(zero_s=5.0), 0.05)
+    )
 
 
 def test_other_states_are_their_own_headline():
     for state in OF_STATES:
         derived = replace(derive(seen(), row(), None, READY), state=state)
-        got = headline(derived, BLOCKED, None, run=None if state in ("OFF", "READY") else row(), incomplete_limit_ppm=1.0, dead_time_limit=0.1)
+        got = headline(
+            derived,
+            BLOCKED,
+            None,
+            run=None if state in ("OFF", "READY") else row(),
+            incomplete_limit_ppm=1.0,
+            dead_time_limit=0.1,
+        )
         assert got.severity in SEVERITIES and (got.word == state or state == "RUNNING")
 
 
 def test_the_meter_knows_for_how_long_nothing_is_accepted():
     meter, moment = FlowMeter(), Moment(0.0, {})
-    flows = [meter.look(float(second), {"trigger_rate_hz": rate, "offered_rate_hz": 500.0}, None, moment) for second, rate in enumerate([10.0, 0.0, 0.0, 0, None, 0.0])]
+    flows = [
+        meter.look(float(second), {"trigger_rate_hz": rate, "offered_rate_hz": 500.0}, None, moment)
+        for second, rate in enumerate([10.0, 0.0, 0.0, 0, None, 0.0])
+    ]
     assert [each.zero_s for each in flows] == [None, 0.0, 1.0, 2.0, None, 0.0] and flows[1].offered
 
     def of(built, incomplete):
@@ -127,15 +197,47 @@ def test_the_meter_knows_for_how_long_nothing_is_accepted():
 def test_a_stall_names_the_process_that_holds_it_up():
     looks = seen()
     derived, limited = derive(looks, row(), None, READY), {"process": "supervisor", "stage": "does not answer"}
-    found = {one.cause: one for one in conditions(derived, looks, {"trigger_rate_hz": 9.0}, run=row(), memory=READY, process_numbers={"readout-1": {"rate_hz": 0.0}}, limited_by=limited)}
+    found = {
+        one.cause: one
+        for one in conditions(
+            derived,
+            looks,
+            {"trigger_rate_hz": 9.0},
+            run=row(),
+            memory=READY,
+            process_numbers={"readout-1": {"rate_hz": 0.0}},
+            limited_by=limited,
+        )
+    }
     stall: Condition = found["stall:readout-1"]
     assert "supervisor: does not answer" in stall.what and stall.do == "look at supervisor and its log"
 
 
 def test_the_shell_says_the_word_and_the_first_cause():
-    document = {"state": "RUNNING", "flags": [], "system": {"name": "lab"}, "headline": {"word": NO_DATA, "severity": "alarm", "cause": {"process": "supervisor", "stage": "does not answer"}},
-                "what": "the run takes no data: supervisor: does not answer", "waiting_for": [], "run": None, "numbers": {}, "limited_by": None, "processes": [], "alarms": [], "links": {}, "lease": None, "last_run": None,
-                "database": {"state": "good", "journal": 0}, "time_ns": 1}
+    document = {
+        "state": "RUNNING",
+        "flags": [],
+        "system": {"name": "lab"},
+        "headline": {
+            "word": NO_DATA,
+            "severity": "alarm",
+            "cause": {"process": "supervisor", "stage": "does not answer"},
+        },
+        "what": "the run takes no data: supervisor: does not answer",
+        "waiting_for": [],
+        "run": None,
+        "numbers": {},
+        "limited_by": None,
+        "processes": [],
+        "alarms": [],
+        "links": {},
+        "lease": None,
+        "last_run": None,
+        "database": {"state": "good", "journal": 0},
+        "time_ns": 1,
+    }
     assert first_line(document).startswith("[X] lab  RUNNING  NO DATA")
     assert "  the run takes no data: supervisor: does not answer" in text(document).splitlines()
-    assert first_line({**document, "headline": {"word": "RUNNING", "severity": "good", "cause": None}}).startswith("[>] lab  RUNNING  control")
+    assert first_line({**document, "headline": {"word": "RUNNING", "severity": "good", "cause": None}}).startswith(
+        "[>] lab  RUNNING  control"
+    )

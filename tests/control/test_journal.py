@@ -23,7 +23,12 @@ def journal_of(path, count=5):
     """A journal with `count` records of facts: fact-1 = 1, fact-2 = 2."""
     journal = Journal(path)
     journal.open()
-    journal.append([(index, {"kind": "remember", "system": "lab", "key": f"fact-{index}", "value": index}) for index in range(1, count + 1)])
+    journal.append(
+        [
+            (index, {"kind": "remember", "system": "lab", "key": f"fact-{index}", "value": index})
+            for index in range(1, count + 1)
+        ]
+    )
     return journal
 
 
@@ -31,7 +36,11 @@ def test_what_was_appended_is_read_again(tmp_path):
     journal_of(tmp_path).close()
     journal = Journal(tmp_path)
     journal.open()
-    assert [sequence for sequence, _ in journal.records(2)] == [3, 4, 5] and journal.kept.remembered["fact-5"] == 5 and not journal.fresh
+    assert (
+        [sequence for sequence, _ in journal.records(2)] == [3, 4, 5]
+        and journal.kept.remembered["fact-5"] == 5
+        and not journal.fresh
+    )
     journal.close()
 
 
@@ -69,7 +78,12 @@ def test_a_first_line_that_is_damaged_costs_what_was_before_it_only(tmp_path):
     journal.path.write_bytes(b"x" + journal.path.read_bytes())
     again = Journal(tmp_path)
     again.open()
-    assert (again.damaged, again.former, again.last, again.kept.remembered) == (1, [(journal.id, 5)], 5, {f"fact-{index}": index for index in range(1, 6)})
+    assert (again.damaged, again.former, again.last, again.kept.remembered) == (
+        1,
+        [(journal.id, 5)],
+        5,
+        {f"fact-{index}": index for index in range(1, 6)},
+    )
     again.append([(6, {"kind": "remember", "system": "lab", "key": "fact-6", "value": 6})])
     again.close()
     third = Journal(tmp_path)
@@ -85,7 +99,12 @@ def test_a_journal_at_its_place_keeps_its_id_over_any_number_of_openings(tmp_pat
     for _ in range(2):
         again = Journal(tmp_path)
         again.open()
-        assert (again.id, again.former, again.renewed, [sequence for sequence, _ in again.records(0)]) == (journal.id, [], "", [4, 5])
+        assert (again.id, again.former, again.renewed, [sequence for sequence, _ in again.records(0)]) == (
+            journal.id,
+            [],
+            "",
+            [4, 5],
+        )
         again.close()
 
 
@@ -114,14 +133,26 @@ def of_an_older_version(tmp_path):
     return tmp_path, None
 
 
-@pytest.mark.parametrize("how,why", [(copied, "a copy of"), (on_another_host, "a copy of"), (put_back, "restored"), (of_an_older_version, "does not contain")])
+@pytest.mark.parametrize(
+    "how,why",
+    [
+        (copied, "a copy of"),
+        (on_another_host, "a copy of"),
+        (put_back, "restored"),
+        (of_an_older_version, "does not contain"),
+    ],
+)
 def test_a_journal_that_is_not_at_its_place_goes_on_under_a_new_id(tmp_path, how, why):
     journal = journal_of(tmp_path)
     journal.close()
     directory, host = how(tmp_path)
     again = Journal(directory, host)
     again.open()
-    assert again.id != journal.id and why in again.renewed and (again.last, again.damaged, again.kept.remembered["fact-5"]) == (5, 0, 5)
+    assert (
+        again.id != journal.id
+        and why in again.renewed
+        and (again.last, again.damaged, again.kept.remembered["fact-5"]) == (5, 0, 5)
+    )
     again.append([(6, {"kind": "remember", "system": "lab", "key": "fact-6", "value": 6})])
     again.close()
     third = Journal(directory, host)
@@ -138,7 +169,11 @@ def test_what_tables_have_of_a_copy_ends_where_it_was_copied(tmp_path):
     copy = Journal(directory)
     copy.open()
     assert copy.applied({}) is None and copy.applied({"another": 9}) is None
-    assert copy.applied({journal.id: 3}) == 3 and copy.applied({journal.id: 500}) == 5 and copy.applied({journal.id: 500, copy.id: 7}) == 7
+    assert (
+        copy.applied({journal.id: 3}) == 3
+        and copy.applied({journal.id: 500}) == 5
+        and copy.applied({journal.id: 500, copy.id: 7}) == 7
+    )
     copy.close()
 
 
@@ -148,7 +183,12 @@ def test_compacting_keeps_what_stands_and_what_is_not_applied(tmp_path):
     journal.close()
     again = Journal(tmp_path)
     again.open()
-    assert (again.id, again.after, again.last, [sequence for sequence, _ in again.records(0)]) == (journal.id, 3, 5, [4, 5])
+    assert (again.id, again.after, again.last, [sequence for sequence, _ in again.records(0)]) == (
+        journal.id,
+        3,
+        5,
+        [4, 5],
+    )
     assert again.kept.remembered == {f"fact-{index}": index for index in range(1, 6)}
     again.close()
 
@@ -160,11 +200,21 @@ def test_a_journal_that_has_lost_its_first_line_learns_from_the_database_what_wa
             await database.writer.remember("memory", {"wanted": "ready"})
         journal = tmp_path / "journal.jsonl"
         assert len(journal.read_text().splitlines()) == 1
-        journal.write_text("x" + journal.read_text() + line_of(json.loads(journal.read_text())["journal"], 3, {
-            "kind": "remember", "system": "lab", "key": "memory", "value": {"wanted": "off"}}).decode())
+        journal.write_text(
+            "x"
+            + journal.read_text()
+            + line_of(
+                json.loads(journal.read_text())["journal"],
+                3,
+                {"kind": "remember", "system": "lab", "key": "memory", "value": {"wanted": "off"}},
+            ).decode()
+        )
         async with opened(tmp_path) as database:
             await good(database)
-            assert (await database.writer.recall("launched"), await database.writer.recall("memory")) == ({"cards": 7}, {"wanted": "off"})
+            assert (await database.writer.recall("launched"), await database.writer.recall("memory")) == (
+                {"cards": 7},
+                {"wanted": "off"},
+            )
 
     asyncio.run(main())
 

@@ -24,7 +24,17 @@ class Controller:
 
 
 async def judged(c, name="quality", actor="ana", **arguments):
-    defaults = {"quality": {"subsystem": "muons", "verdict": "good", "run": None, "from_ns": None, "to_ns": None, "confirm": False}, "taint": {"text": "why", "run": None, "back": False}}
+    defaults = {
+        "quality": {
+            "subsystem": "muons",
+            "verdict": "good",
+            "run": None,
+            "from_ns": None,
+            "to_ns": None,
+            "confirm": False,
+        },
+        "taint": {"text": "why", "run": None, "back": False},
+    }
     return await getattr(judging, name)(c, {**defaults[name], **arguments}, actor)
 
 
@@ -39,14 +49,24 @@ def do(work, tmp_path):
 def test_a_judgement_is_a_row_of_the_run_that_is_meant(tmp_path):
     async def work(database):
         first, second = await whole_run(database), await begin(database)
-        assert await judged(Controller(database, OpenRun(second))) == {"run": second, "subsystem": "muons", "verdict": "good"}
+        assert await judged(Controller(database, OpenRun(second))) == {
+            "run": second,
+            "subsystem": "muons",
+            "verdict": "good",
+        }
         await judged(Controller(database, OpenRun(second)), run=first, verdict="bad", from_ns=5, to_ns=9)
         await end(database, second)
         await judged(Controller(database, last=RunRow(second)), subsystem=" calorimeter ", verdict="test")
         await good(database)
-        rows = [(each["subsystem"], each["verdict"], each["from_ns"], each["to_ns"], each["by"]) for each in (await database.reads.run(first))["quality"]]
+        rows = [
+            (each["subsystem"], each["verdict"], each["from_ns"], each["to_ns"], each["by"])
+            for each in (await database.reads.run(first))["quality"]
+        ]
         assert rows[-1] == ("muons", "bad", 5, 9, "ana")
-        assert [(each["subsystem"], each["verdict"]) for each in (await database.reads.run(second))["quality"]] == [("muons", "good"), ("calorimeter", "test")]
+        assert [(each["subsystem"], each["verdict"]) for each in (await database.reads.run(second))["quality"]] == [
+            ("muons", "good"),
+            ("calorimeter", "test"),
+        ]
 
     do(work, tmp_path)
 
@@ -56,14 +76,24 @@ def test_somebody_else_confirms_a_judgement(tmp_path):
         c = Controller(database, last=RunRow(await whole_run(database)))
         await judged(c, verdict="bad", from_ns=5, to_ns=9)
         await good(database)
-        for actor, arguments, why in (("ana", {"verdict": "bad"}, "own"), ("eve", {"verdict": "good"}, "says bad"), ("eve", {"subsystem": "tracker"}, "there is none"),
-                                      ("eve", {"verdict": "bad", "from_ns": 6}, "there is none")):
+        for actor, arguments, why in (
+            ("ana", {"verdict": "bad"}, "own"),
+            ("eve", {"verdict": "good"}, "says bad"),
+            ("eve", {"subsystem": "tracker"}, "there is none"),
+            ("eve", {"verdict": "bad", "from_ns": 6}, "there is none"),
+        ):
             with pytest.raises(Refused, match=why):
                 await judged(c, actor=actor, confirm=True, **arguments)
         await judged(c, actor="eve", verdict="bad", confirm=True)
         await good(database)
         last = (await database.reads.run(1))["quality"][-1]
-        assert (last["by"], last["verified_by"], last["from_ns"], last["to_ns"], last["verdict"]) == ("ana", "eve", 5, 9, "bad")
+        assert (last["by"], last["verified_by"], last["from_ns"], last["to_ns"], last["verdict"]) == (
+            "ana",
+            "eve",
+            5,
+            9,
+            "bad",
+        )
 
     do(work, tmp_path)
 
@@ -89,7 +119,10 @@ def test_a_closed_run_is_tainted_and_not_any_more(tmp_path):
         assert await judged(c, "taint", text="the wrong mask") == {"run": number, "tainted": True}
         await good(database)
         row = await database.reads.run(number)
-        assert row["flags"] == ["INTERRUPTED", "TAINTED"] == list(c.telling.last_run.flags) and row["notes"][0]["text"] == "TAINTED: the wrong mask"
+        assert (
+            row["flags"] == ["INTERRUPTED", "TAINTED"] == list(c.telling.last_run.flags)
+            and row["notes"][0]["text"] == "TAINTED: the wrong mask"
+        )
         assert [each["number"] for each in await database.reads.runs(filters={"flag": "TAINTED"})] == [number]
         await judged(c, "taint", back=True, run=number)
         await good(database)

@@ -102,8 +102,15 @@ def test_nobody_gives_back_what_is_somebody_elses():
 
 def test_numbers_only_grow():
     lease, seen = Lease(fence=41), []
-    for now, step in enumerate([lambda t: lease.take("a", t), lambda t: lease.take("b", t, at_once=True), lambda t: lease.release("b", t), lambda t: lease.ask("c", t),
-                                lambda t: lease.due(t + LEASE_S)]):
+    for now, step in enumerate(
+        [
+            lambda t: lease.take("a", t),
+            lambda t: lease.take("b", t, at_once=True),
+            lambda t: lease.release("b", t),
+            lambda t: lease.ask("c", t),
+            lambda t: lease.due(t + LEASE_S),
+        ]
+    ):
         step(float(now))
         seen.append(lease.fence)
     assert seen == sorted(set(seen)) and seen[0] == 42

@@ -45,9 +45,22 @@ def test_migrations_make_the_tables_of_the_code(tmp_path):
 
 def columns(connection):
     """{table: [(column, type, not null, place in the key)]} and the columns of indices, from SQLite."""
-    tables = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite%' and name != 'alembic_version'")]
-    found = {name: [tuple(row[index] for index in (1, 2, 3, 5)) for row in connection.execute(f"pragma table_info({name})")] for name in tables}
-    indices = {name: " ".join(sql.split()) for name, sql in connection.execute("select name, sql from sqlite_master where type = 'index' and sql is not null")}
+    tables = [
+        name
+        for (name,) in connection.execute(
+            "select name from sqlite_master where type = 'table' and name not like 'sqlite%' and name != 'alembic_version'"
+        )
+    ]
+    found = {
+        name: [tuple(row[index] for index in (1, 2, 3, 5)) for row in connection.execute(f"pragma table_info({name})")]
+        for name in tables
+    }
+    indices = {
+        name: " ".join(sql.split())
+        for name, sql in connection.execute(
+            "select name, sql from sqlite_master where type = 'index' and sql is not null"
+        )
+    }
     return found, indices
 
 
@@ -66,17 +79,27 @@ def test_tables_of_postgresql_can_be_made_of_it():
     from rodeo.control.tables import sa
 
     said = []
-    engine = sa.create_mock_engine("postgresql+psycopg://", lambda statement, *_: said.append(str(statement.compile(dialect=engine.dialect))))
+    engine = sa.create_mock_engine(
+        "postgresql+psycopg://", lambda statement, *_: said.append(str(statement.compile(dialect=engine.dialect)))
+    )
     METADATA.create_all(engine, checkfirst=False)
     text = "\n".join(said)
-    assert "WHERE state = 'OPEN'" in text and "BIGSERIAL" in text and len([one for one in said if "CREATE TABLE" in one]) == len(METADATA.tables)
+    assert (
+        "WHERE state = 'OPEN'" in text
+        and "BIGSERIAL" in text
+        and len([one for one in said if "CREATE TABLE" in one]) == len(METADATA.tables)
+    )
 
 
 def test_a_connection_of_postgresql_does_not_wait_for_ever():
     from rodeo.control.tables import sa
 
     given = limits(sa.make_url("postgresql+psycopg://host/lab"), 5.0)
-    assert given["keepalives"] == 1 and given["tcp_user_timeout"] == 12_000 and given["options"] == "-c statement_timeout=60000 -c lock_timeout=5000"
+    assert (
+        given["keepalives"] == 1
+        and given["tcp_user_timeout"] == 12_000
+        and given["options"] == "-c statement_timeout=60000 -c lock_timeout=5000"
+    )
     own = limits(sa.make_url("postgresql+psycopg://host/lab?connect_timeout=9&options=-c%20lock_timeout%3D1"), 5.0)
     assert "connect_timeout" not in own and "options" not in own
     assert limits(sa.make_url("mysql://host/lab"), 5.0) == {}
@@ -150,7 +173,10 @@ def test_an_older_database_is_copied_and_then_brought_up_to_date(tmp_path, monke
     found = {}
     for name in ("runs.db", "runs.db.before-0003"):
         with sqlite3.connect(tmp_path / name) as connection:
-            found[name] = ("beam" in [each[0] for each in columns(connection)[0]["run"]], connection.execute("select version_num from alembic_version").fetchall())
+            found[name] = (
+                "beam" in [each[0] for each in columns(connection)[0]["run"]],
+                connection.execute("select version_num from alembic_version").fetchall(),
+            )
         connection.close()
     assert found == {"runs.db": (True, [("0003",)]), "runs.db.before-0003": (False, [("0002",)])}
 

@@ -39,7 +39,10 @@ def test_what_is_made_in_a_directory_belongs_to_its_group(tmp_path):
     own = grp.getgrgid(os.getgid()).gr_name
     folders = Folders(tmp_path / "lab", own)
     folders.make()
-    assert all(path.stat().st_gid == os.getgid() and path.stat().st_mode & stat.S_ISGID for path in (folders.directory, folders.runs, folders.logs))
+    assert all(
+        path.stat().st_gid == os.getgid() and path.stat().st_mode & stat.S_ISGID
+        for path in (folders.directory, folders.runs, folders.logs)
+    )
     Folders(tmp_path / "other").make()
     assert not (tmp_path / "other").stat().st_mode & stat.S_ISGID
     with pytest.raises(Refused) as refused:
@@ -47,7 +50,10 @@ def test_what_is_made_in_a_directory_belongs_to_its_group(tmp_path):
     assert refused.value.code == "control.group"
 
 
-@pytest.mark.parametrize(("text", "number"), [("0027", 0o027), ("22", 0o022), ("0", 0), ("0700", None), ("8", None), ("", None), ("0x1", None)])
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0027", 0o027), ("22", 0o022), ("0", 0), ("0700", None), ("8", None), ("", None), ("0x1", None)],
+)
 def test_a_umask_is_octal_and_leaves_its_owner_all(text, number):
     if number is not None:
         assert _umask(text) == number

@@ -6,9 +6,25 @@ from rodeo.control.numbers import Moment, card_losses, farm_of, limited_by, link
 
 
 def readout(
-    built=0, *, sent=0, lost=None, robs=1, incomplete=0, bytes_in=0, written=0, seconds=10.0, recorder=True, by="nothing", fill=0.0, links=()
+    built=0,
+    *,
+    sent=0,
+    lost=None,
+    robs=1,
+    incomplete=0,
+    bytes_in=0,
+    written=0,
+    seconds=10.0,
+    recorder=True,
+    by="nothing",
+    fill=0.0,
+    links=(),
 ):
-    consumers = {"recorder": {"consumed": built, "stalls": 0, "counters": {"bytes_written": written}}} if recorder else {"verify": {"counters": {}}}
+    consumers = (
+        {"recorder": {"consumed": built, "stalls": 0, "counters": {"bytes_written": written}}}
+        if recorder
+        else {"verify": {"counters": {}}}
+    )
     return "readout", {
         "run": {"number": 7, "seconds": seconds, "condition": "GOOD"},
         "chunks": {"sent": sent, "built": sent - sum((lost or {}).values()), "lost": lost or {}},
@@ -22,7 +38,12 @@ def readout(
 
 
 def cards(accepted=0, offered=None, *, busy=0, chunks=0, link=None, **counters):
-    trigger = {"offered": accepted if offered is None else offered, "accepted": accepted, "vetoed": {"busy": busy}, "busy_card": "felix:0"}
+    trigger = {
+        "offered": accepted if offered is None else offered,
+        "accepted": accepted,
+        "vetoed": {"busy": busy},
+        "busy_card": "felix:0",
+    }
     return "emulator", {
         "trigger": trigger | ({"link": link} if link else {}),
         "functions": [{"name": "felix", "triggers": accepted, "chunks": chunks, "counters": counters}],
@@ -38,21 +59,33 @@ def test_rates_are_of_the_time_between_two_looks():
         {"cards": cards(100, 110), "r": readout(90, bytes_in=1000, written=100)},
         {"cards": cards(300, 360), "r": readout(290, bytes_in=5000, written=500)},
     )
-    assert got["trigger_rate_hz"] == 100 and got["offered_rate_hz"] == 125 and got["dead_time_fraction"] == pytest.approx(0.2)
+    assert (
+        got["trigger_rate_hz"] == 100
+        and got["offered_rate_hz"] == 125
+        and got["dead_time_fraction"] == pytest.approx(0.2)
+    )
     assert got["bytes_in_per_second"] == 2000 and got["bytes_written_per_second"] == 200
     assert got["events"] == 290 and got["bytes_written"] == 500 and got["recording"] is True
 
 
 def test_what_nobody_knows_is_none_and_never_zero():
     empty = numbers(None, Moment(1.0, {}))
-    assert all(one is None for key, one in empty.items() if key != "chunks") and empty["chunks"] == {"sent": None, "built": None, "lost": {}}
+    assert all(one is None for key, one in empty.items() if key != "chunks") and empty["chunks"] == {
+        "sent": None,
+        "built": None,
+        "lost": {},
+    }
     one = numbers(None, Moment(1.0, {"cards": cards(5), "r": ("readout", None)}))
     assert one["trigger_rate_hz"] is None and one["events"] is None and one["recording"] is None
 
 
 def test_who_has_not_answered_between_two_looks_has_no_rate_and_then_that_of_all_the_time():
     def look(time_s, built, answered_s):
-        return Moment(time_s, {"r": readout(built, bytes_in=built), "cards": cards(int(100 * time_s))}, answered_s={"r": answered_s})
+        return Moment(
+            time_s,
+            {"r": readout(built, bytes_in=built), "cards": cards(int(100 * time_s))},
+            answered_s={"r": answered_s},
+        )
 
     first, second, third = look(10.0, 100, 10.0), look(11.0, 100, 10.0), look(12.0, 500, 12.0)
     assert of_process("r", first, second)["rate_hz"] is None and numbers(first, second)["bytes_in_per_second"] is None
@@ -63,7 +96,10 @@ def test_who_has_not_answered_between_two_looks_has_no_rate_and_then_that_of_all
 def test_two_looks_too_near_give_no_rate():
     before, after = {"cards": cards(100)}, {"cards": cards(200)}
     assert of(before, after, 0.4)["trigger_rate_hz"] is None and of(before, after, 0.5)["trigger_rate_hz"] == 200
-    assert of(before, after, -1.0)["trigger_rate_hz"] is None and of(before, after, float("nan"))["trigger_rate_hz"] is None
+    assert (
+        of(before, after, -1.0)["trigger_rate_hz"] is None
+        and of(before, after, float("nan"))["trigger_rate_hz"] is None
+    )
 
 
 def test_a_counter_that_began_anew_has_no_rate():
@@ -101,8 +137,13 @@ def test_events_are_those_that_every_readout_has_built_by_all_of_its_robs():
 def test_a_disk_lasts_for_as_long_as_the_mean_of_the_run_says():
     after = {"a": readout(1, written=10**9, seconds=100.0), "b": readout(1, written=3 * 10**9, seconds=100.0)}
     assert of({}, after, free=4 * 10**9)["disk_seconds_left"] == pytest.approx(100.0)
-    assert of({}, {"a": readout(1, written=10**9, seconds=1.0)}, free=4 * 10**9)["disk_seconds_left"] is None, "too early to say"
-    assert of({}, {"a": readout(1, seconds=100.0)}, free=4 * 10**9)["disk_seconds_left"] is None and of({}, after)["disk_seconds_left"] is None
+    assert of({}, {"a": readout(1, written=10**9, seconds=1.0)}, free=4 * 10**9)["disk_seconds_left"] is None, (
+        "too early to say"
+    )
+    assert (
+        of({}, {"a": readout(1, seconds=100.0)}, free=4 * 10**9)["disk_seconds_left"] is None
+        and of({}, after)["disk_seconds_left"] is None
+    )
 
 
 def test_recording_is_known_before_anything_is_written():
@@ -112,8 +153,15 @@ def test_recording_is_known_before_anything_is_written():
 
 def test_chunks_are_sent_and_built_and_lost_with_what_the_cards_lost_since_the_run_began():
     _, begin = cards(5, chunks=10, chunks_lost=3, frames_dropped=1)
-    after = {"cards": cards(9, chunks=30, chunks_lost=5, frames_dropped=1, chunks_open=7), "r": readout(4, sent=20, lost={"late": 2, "corrupt": 0})}
-    assert of({}, after, cards_at_start={"cards": begin})["chunks"] == {"sent": 22, "built": 18, "lost": {"late": 2, "card_lost": 2}}
+    after = {
+        "cards": cards(9, chunks=30, chunks_lost=5, frames_dropped=1, chunks_open=7),
+        "r": readout(4, sent=20, lost={"late": 2, "corrupt": 0}),
+    }
+    assert of({}, after, cards_at_start={"cards": begin})["chunks"] == {
+        "sent": 22,
+        "built": 18,
+        "lost": {"late": 2, "card_lost": 2},
+    }
     assert of({}, after)["chunks"] == {"sent": 20, "built": 18, "lost": {"late": 2}}
     assert card_losses({}, {"cards": after["cards"][1]}) == {}
 
@@ -122,7 +170,10 @@ def router(waits, filled=0, sent=0):
     return "router", {
         "links": 2,
         "chunks": {"sent": sent, "published": sent},
-        "subscribers": [{"name": "r", "waits": waits, "page_slots": 64, "pages_filled": filled}, {"name": "monitor", "waits": 0}],
+        "subscribers": [
+            {"name": "r", "waits": waits, "page_slots": 64, "pages_filled": filled},
+            {"name": "monitor", "waits": 0},
+        ],
     }
 
 
@@ -148,7 +199,13 @@ def test_the_first_cause_of_back_pressure_is_named():
 def test_each_process_has_its_own_numbers():
     before = Moment(1.0, {"r": readout(100, robs=2), "router": router(0, sent=100), "cards": cards(50)})
     after = Moment(
-        3.0, {"r": readout(200, robs=2, incomplete=1, fill=0.7), "router": router(0, 32, sent=300), "cards": cards(70), "silent": ("readout", None)}
+        3.0,
+        {
+            "r": readout(200, robs=2, incomplete=1, fill=0.7),
+            "router": router(0, 32, sent=300),
+            "cards": cards(70),
+            "silent": ("readout", None),
+        },
     )
     assert of_process("r", before, after) == {"rate_hz": 50, "events": 200, "incomplete": 1, "fill": 0.7}
     assert of_process("router", before, after) == {"rate_hz": 50, "events": None, "incomplete": None, "fill": 0.5}
@@ -166,7 +223,9 @@ def test_the_worst_links_come_first():
     links[30].update(state="removed")
     got = links_of(Moment(1.0, {"r": readout(links=links)}))
     assert (got["total"], got["active"], got["removed"]) == (40, 39, 1)
-    assert [one["fid"] for one in got["bad"]] == ["0x1e", "0x0d", "0x09", "0x07", "0x0b"] and got["bad"][0]["process"] == "r"
+    assert [one["fid"] for one in got["bad"]] == ["0x1e", "0x0d", "0x09", "0x07", "0x0b"] and got["bad"][0][
+        "process"
+    ] == "r"
     assert got["bad"][1]["bcid_offset"] == 5 and got["bad"][4]["in_doubt"] == 3
     for one in links:
         one["missing"] = 1
@@ -178,7 +237,10 @@ def farm(events, recorded=0, by="nothing"):
     return {
         "s": ("supervisor", {"run": {}, "events": {"in": events, "partial": 3}, "limited_by": by}),
         "n": ("node", {"run": {}, "events": {"assigned": events // 2}}),
-        "r": ("recorder", {"run": {"seconds": 10.0}, "events": {"recorded": recorded}, "bytes": {"events": 1000 * recorded}}),
+        "r": (
+            "recorder",
+            {"run": {"seconds": 10.0}, "events": {"recorded": recorded}, "bytes": {"events": 1000 * recorded}},
+        ),
     }
 
 
@@ -187,14 +249,22 @@ def test_processes_of_a_farm_have_rates_of_whole_events_and_the_recorder_writes(
     assert [of_process(name, before, after)["rate_hz"] for name in "snr"] == [1000, 500, 100]
     assert of_process("s", before, after)["incomplete"] == 3 and of_process("r", before, after)["events"] == 300
     all_of_it = numbers(before, after)
-    assert (all_of_it["recording"], all_of_it["bytes_written"], all_of_it["bytes_written_per_second"]) == (True, 300_000, 100_000)
+    assert (all_of_it["recording"], all_of_it["bytes_written"], all_of_it["bytes_written_per_second"]) == (
+        True,
+        300_000,
+        100_000,
+    )
     assert all_of_it["disk_seconds_left"] == pytest.approx(10**6 / 30_000)
     assert limited_by(before, after) == {"process": "s", "stage": "filter nodes"} and limited_by(None, before) is None
 
 
 def test_nodes_that_wait_for_a_recorder_are_not_the_first_cause():
     def seen(unsafe, at_nodes=32, by="filter nodes"):
-        return {**farm(100, by=by), "n": ("node", {"events": {"under_way": at_nodes}}), "r": ("recorder", {"events": {"waiting": unsafe}})}
+        return {
+            **farm(100, by=by),
+            "n": ("node", {"events": {"under_way": at_nodes}}),
+            "r": ("recorder", {"events": {"waiting": unsafe}}),
+        }
 
     def cause(before, after):
         return limited_by(Moment(0.0, before), Moment(1.0, after))
@@ -207,17 +277,48 @@ def test_nodes_that_wait_for_a_recorder_are_not_the_first_cause():
 
 
 def test_what_became_of_whole_events_is_of_supervisor_and_recorders():
-    events = {"in": 100, "accepted": 30, "rejected": 50, "debug": 1, "readout_died": 0, "partial": 2, "reassigned": 4, "waiting": 9, "assigned": 10}
-    recorders = {name: ("recorder", {"events": {"recorded": recorded, "read_back": 3}}) for name, recorded in (("a", 10), ("b", 15))}
+    events = {
+        "in": 100,
+        "accepted": 30,
+        "rejected": 50,
+        "debug": 1,
+        "readout_died": 0,
+        "partial": 2,
+        "reassigned": 4,
+        "waiting": 9,
+        "assigned": 10,
+    }
+    recorders = {
+        name: ("recorder", {"events": {"recorded": recorded, "read_back": 3}})
+        for name, recorded in (("a", 10), ("b", 15))
+    }
     got = farm_of(Moment(1.0, {"s": ("supervisor", {"events": events, "lumi_block": 4}), **recorders}))
-    assert got == {"in": 100, "accepted": 30, "rejected": 50, "debug": 1, "readout_died": 0, "partial": 2, "reassigned": 4, "under_way": 19, "recorded": 31, "lumi_block": 4}
+    assert got == {
+        "in": 100,
+        "accepted": 30,
+        "rejected": 50,
+        "debug": 1,
+        "readout_died": 0,
+        "partial": 2,
+        "reassigned": 4,
+        "under_way": 19,
+        "recorded": 31,
+        "lumi_block": 4,
+    }
     assert of({}, {"r": readout(1)})["farm"] is None
     alone = farm_of(Moment(1.0, {"s": ("supervisor", {"events": {"in": 1}})}))
     assert alone["recorded"] is None and alone["accepted"] is None and alone["in"] == 1
 
 
 def test_what_stands_is_the_cause_where_no_process_says_that_it_is_limited():
-    stands = {"run": {}, "events": {"recorded": 0}, "standing": [{"name": "events that are not safe", "waits_for": "the disk", "seconds": 9.0}]}
+    stands = {
+        "run": {},
+        "events": {"recorded": 0},
+        "standing": [{"name": "events that are not safe", "waits_for": "the disk", "seconds": 9.0}],
+    }
     seen = {"r": ("recorder", stands), "x": ("router", {"run": {}, "chunks": {}, "standing": []})}
-    assert limited_by(None, Moment(1.0, seen)) == {"process": "r", "stage": "events that are not safe waits for the disk"}
+    assert limited_by(None, Moment(1.0, seen)) == {
+        "process": "r",
+        "stage": "events that are not safe waits for the disk",
+    }
     assert limited_by(None, Moment(1.0, {"r": ("recorder", stands | {"standing": []})})) is None

@@ -82,7 +82,9 @@ class Stuck:
 
 
 def controller(system=looking.SYSTEM, writer=None):
-    return Controller(system, rodeo="rodeo", hosts={"local": Host()}, database=SimpleNamespace(writer=writer or Silent(), reads=None))
+    return Controller(
+        system, rodeo="rodeo", hosts={"local": Host()}, database=SimpleNamespace(writer=writer or Silent(), reads=None)
+    )
 
 
 class Silent:
@@ -123,7 +125,10 @@ def test_an_abort_whose_controller_was_killed_is_gone_on_with_as_an_abort(monkey
 def test_a_loss_that_comes_while_somebody_goes_on_without_another_is_not_agreed_to():
     async def main():
         room = controller()
-        room.run, room.memory = OpenRun(number=7, state="PAUSED", first_event_ns=1), Memory("ready", Choice("readout-1", 0.0))
+        room.run, room.memory = (
+            OpenRun(number=7, state="PAUSED", first_event_ns=1),
+            Memory("ready", Choice("readout-1", 0.0)),
+        )
         room.looks = looking.seen("running", "failed", "running", held=True)
         room.derived = derive(room.looks, room.run.row(), memory=room.memory)
 
@@ -151,7 +156,11 @@ def test_hosts_are_opened_side_by_side():
                     await asyncio.sleep(0.01)
                 raise Refused("control.launcher", "enough is seen", "")
 
-        room.hosts, room.folders, room.database = {"near": Slow(), "far": Slow()}, SimpleNamespace(make=lambda: None), SimpleNamespace(open=Silent().remember)
+        room.hosts, room.folders, room.database = (
+            {"near": Slow(), "far": Slow()},
+            SimpleNamespace(make=lambda: None),
+            SimpleNamespace(open=Silent().remember),
+        )
         with pytest.raises(Refused):
             await asyncio.wait_for(room.open(), scaled(20))
 
@@ -224,8 +233,17 @@ class Remembering(Silent):
 
 def test_what_was_remembered_of_a_process_counts_when_its_silent_host_is_there_again():
     async def main():
-        room = controller(writer=Remembering(launched={"lines": [], "processes": {
-            "cards": {"pid": 100, "sha256": "a" * 64, "settings": ["emulator.name=lab-cards"]}, "readout-1": {"pid": 99, "sha256": "b" * 64, "writers": ["writer"]}}}))
+        room = controller(
+            writer=Remembering(
+                launched={
+                    "lines": [],
+                    "processes": {
+                        "cards": {"pid": 100, "sha256": "a" * 64, "settings": ["emulator.name=lab-cards"]},
+                        "readout-1": {"pid": 99, "sha256": "b" * 64, "writers": ["writer"]},
+                    },
+                }
+            )
+        )
         room.reads, prepared = room.writer, []
 
         async def prepare(members):

@@ -14,7 +14,9 @@ def member(kind="readout", count=1, index=0, name="readout", **keys):
 
 
 def test_names_carry_the_system_and_stand_last():
-    settings = overrides.settings_of(member("emulator", 3, 2, "cards"), "lab", "/d", {}, ["emulator.name=x", "emulator.card[0].serial={number}"])
+    settings = overrides.settings_of(
+        member("emulator", 3, 2, "cards"), "lab", "/d", {}, ["emulator.name=x", "emulator.card[0].serial={number}"]
+    )
     assert settings == ["emulator.name=x", "emulator.card[0].serial=3", "emulator.name=lab-cards-3"]
 
 
@@ -23,16 +25,34 @@ def test_a_program_is_given_nothing():
 
 
 def test_the_only_file_writer_gets_the_folder_and_several_get_one_each():
-    one = {"readout.consumer[0].type": '"processor"', "readout.consumer[1].type": '"file_writer"', "readout.consumer[1].name": '"writer"'}
+    one = {
+        "readout.consumer[0].type": '"processor"',
+        "readout.consumer[1].type": '"file_writer"',
+        "readout.consumer[1].name": '"writer"',
+    }
     assert overrides.settings_of(member(), "lab", "/d", one, [])[-1] == "readout.consumer[writer].directory=/d"
     two = {**one, "readout.consumer[0].type": '"file_writer"', "readout.consumer[0].name": '"first"'}
-    assert overrides.settings_of(member(), "lab", "/d", two, [])[-2:] == ["readout.consumer[first].directory=/d/first", "readout.consumer[writer].directory=/d/writer"]
+    assert overrides.settings_of(member(), "lab", "/d", two, [])[-2:] == [
+        "readout.consumer[first].directory=/d/first",
+        "readout.consumer[writer].directory=/d/writer",
+    ]
 
 
 def test_processes_of_a_farm_are_told_of_each_other():
     readouts = ProcessClass("readout", "readout", Path("x.toml"), count=2).members()
-    members = [*readouts, member("supervisor", name="boss"), *ProcessClass("node", "node", Path("x.toml"), count=3).members(), member("recorder", name="disk")]
-    values = {"readout": {"readout.consumer[0].type": '"processor"', "readout.consumer[1].type": '"hlt_request_handler"', "readout.consumer[1].name": '"hlt"'}}
+    members = [
+        *readouts,
+        member("supervisor", name="boss"),
+        *ProcessClass("node", "node", Path("x.toml"), count=3).members(),
+        member("recorder", name="disk"),
+    ]
+    values = {
+        "readout": {
+            "readout.consumer[0].type": '"processor"',
+            "readout.consumer[1].type": '"hlt_request_handler"',
+            "readout.consumer[1].name": '"hlt"',
+        }
+    }
     farm = overrides.farm_names(members, "lab", values)
     assert farm == overrides.FarmNames("lab-boss", ("lab-readout-1.hlt", "lab-readout-2.hlt"), ("lab-disk",), 3)
 
@@ -41,8 +61,12 @@ def test_processes_of_a_farm_are_told_of_each_other():
         return overrides.settings_of(one, "lab", "/d", values, [], farm)
 
     assert told("boss", {"farm.supervisor.decisions": '"kept"'}) == [
-        "farm.supervisor.name=lab-boss", "farm.supervisor.readouts=lab-readout-1.hlt,lab-readout-2.hlt", "farm.supervisor.recorders=lab-disk",
-        "farm.supervisor.nodes=3", "farm.supervisor.decisions=/d/decisions"]
+        "farm.supervisor.name=lab-boss",
+        "farm.supervisor.readouts=lab-readout-1.hlt,lab-readout-2.hlt",
+        "farm.supervisor.recorders=lab-disk",
+        "farm.supervisor.nodes=3",
+        "farm.supervisor.decisions=/d/decisions",
+    ]
     assert told("node-2") == ["farm.node.name=lab-node-2", "farm.node.supervisor=lab-boss"]
     assert told("disk") == ["farm.recorder.name=lab-disk", "farm.recorder.directory=/d"]
     assert overrides.socket_name("lab", members[-1]) == "lab-disk.control"
@@ -54,9 +78,17 @@ def test_what_a_system_has_none_of_keeps_the_name_of_its_configuration():
 
 
 def test_lines_of_a_command_are_sorted_by_whom_they_are_for():
-    lines = ["emulator.trigger.rate=1kHz", "cards:emulator.trigger.wait_for=2", "readout-2:readout.builder.timeout=1s", "readout.x=a:b"]
+    lines = [
+        "emulator.trigger.rate=1kHz",
+        "cards:emulator.trigger.wait_for=2",
+        "readout-2:readout.builder.timeout=1s",
+        "readout.x=a:b",
+    ]
     assert overrides.split_lines(lines, {"cards", "readout-2"}) == {
-        None: ["emulator.trigger.rate=1kHz", "readout.x=a:b"], "cards": ["emulator.trigger.wait_for=2"], "readout-2": ["readout.builder.timeout=1s"]}
+        None: ["emulator.trigger.rate=1kHz", "readout.x=a:b"],
+        "cards": ["emulator.trigger.wait_for=2"],
+        "readout-2": ["readout.builder.timeout=1s"],
+    }
 
 
 def test_sockets_are_named_by_system_process_and_kind():
@@ -115,4 +147,6 @@ def test_the_length_of_luminosity_blocks_goes_to_who_assigns_the_triggers():
 
     assert "emulator.trigger.lumi_block_period=60s" in settings({})
     assert not any("lumi_block" in one for one in settings({"emulator.follow": '"main"'}))
-    assert not any("lumi_block" in one for one in overrides.settings_of(member(), "lab", "/runs/1", {}, (), lumi_block_s=60.0))
+    assert not any(
+        "lumi_block" in one for one in overrides.settings_of(member(), "lab", "/runs/1", {}, (), lumi_block_s=60.0)
+    )

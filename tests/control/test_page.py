@@ -17,7 +17,13 @@ from rodeo.control.refused import Refused
 
 from conftest import scaled
 
-STEADY = {"OFF": "launch", "READY": "start", "PAUSED": "resume", "ERROR": "recover", "RUNNING": None}  # states, and commands that lead towards a run
+STEADY = {
+    "OFF": "launch",
+    "READY": "start",
+    "PAUSED": "resume",
+    "ERROR": "recover",
+    "RUNNING": None,
+}  # states, and commands that lead towards a run
 PAGES = {"r": "Run", "u": "Runs", "a": "Standing alarms", "l": "Logs", "h": "Hosts", "c": "System"}
 
 
@@ -26,8 +32,12 @@ def two_readouts(directory):
     emulator_file(directory, cards=2)
     readout_file(directory)
     other = ['readout.input.cards=["0000:02:00.0"]', "readout.input.connector=1", "readout.rob[0].source_id=0x00610002"]
-    return write(directory, process("cards", "emulator", configuration="emulator.toml"), process("readout", "readout", configuration="readout.toml"),
-                 process("other", "readout", configuration="readout.toml", set=other))
+    return write(
+        directory,
+        process("cards", "emulator", configuration="emulator.toml"),
+        process("readout", "readout", configuration="readout.toml"),
+        process("other", "readout", configuration="readout.toml", set=other),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +63,10 @@ def context(browser, asked):
     context.set_default_timeout(scaled(LONG_S) * 1000)
     context.on("request", lambda request: asked["addresses"].append(request.url))
     context.on("weberror", lambda error: asked["errors"].append(str(error.error)))
-    context.on("console", lambda message: asked["errors"].append(message.text) if "Content Security Policy" in message.text else None)
+    context.on(
+        "console",
+        lambda message: asked["errors"].append(message.text) if "Content Security Policy" in message.text else None,
+    )
     yield context
     context.close()
 
@@ -90,7 +103,9 @@ def brings(page, name, do, *states):
         if button(page, name).is_enabled():
             do()
         try:
-            return expect(page.locator("[data-state]")).to_have_attribute("data-state", re.compile(f"^({'|'.join(states)})$"), timeout=scaled(LONG_S) / tries * 1000)
+            return expect(page.locator("[data-state]")).to_have_attribute(
+                "data-state", re.compile(f"^({'|'.join(states)})$"), timeout=scaled(LONG_S) / tries * 1000
+            )
         except AssertionError:
             if left == 0:
                 raise
@@ -112,7 +127,9 @@ def hold(page, name):
     for _ in range(100):
         at.hover()
         page.mouse.down()
-        if at.evaluate("(button, before) => button.classList.contains('held') || button.dataset.held !== before", before):
+        if at.evaluate(
+            "(button, before) => button.classList.contains('held') || button.dataset.held !== before", before
+        ):
             break
         page.mouse.up()  # the page's content moved under the pointer
     expect(at).not_to_have_attribute("data-held", before)
@@ -144,7 +161,10 @@ def running(page, served):
     """Brings system and page to a run, from any state."""
     room = served.running
     for _ in range(10):
-        state = room.until(lambda document: document["state"] in STEADY and not document["act"] and document["state"], "no act is in progress")
+        state = room.until(
+            lambda document: document["state"] in STEADY and not document["act"] and document["state"],
+            "no act is in progress",
+        )
         if state == "RUNNING":
             break
         with contextlib.suppress(Refused):  # an automatic reaction was faster
@@ -190,7 +210,9 @@ def test_acceptance_23_a_whole_cycle_by_the_keyboard_alone(page, served):
     brings(page, "start", starts, "RUNNING")
     page.keyboard.press("s")
     assert "Stop" in page.evaluate("document.activeElement.textContent")
-    page.evaluate("""() => { for (const what of ['keydown', 'keyup']) document.activeElement.dispatchEvent(new KeyboardEvent(what, { key: 'Enter', bubbles: true })) }""")
+    page.evaluate(
+        """() => { for (const what of ['keydown', 'keyup']) document.activeElement.dispatchEvent(new KeyboardEvent(what, { key: 'Enter', bubbles: true })) }"""
+    )
     assert page.evaluate("document.activeElement.dataset.held") == "0"  # held for a moment, not for a second
     brings(page, "stop", lambda: hold_enter(page), "READY")
     for key, title in PAGES.items():
@@ -217,7 +239,9 @@ def test_the_state_is_seen_from_afar_and_the_age_of_the_data_always(page, served
 
 def test_every_link_has_a_name_and_an_explanation(page, served):
     running(page, served)
-    page.locator("[data-link]").nth(3).wait_for()  # wait for the links of both readouts: later ones may be listed before the others
+    page.locator("[data-link]").nth(
+        3
+    ).wait_for()  # wait for the links of both readouts: later ones may be listed before the others
     fids = [page.locator("[data-link]").nth(i).get_attribute("data-link") for i in range(2)]
     page.locator("[data-link]").nth(0).hover()
     sees(page, "[data-about]", fids[0])
@@ -271,7 +295,10 @@ def test_an_alarm_is_put_on_the_shelf_and_taken_back(page, served):
     sees(page, '[data-alarm="test:dead_time"] [data-shelved]', re.compile("shelved by .* until"))
     alarm.get_by_role("button", name=re.compile("^Take back")).click()
     alarm.get_by_role("button", name=re.compile("^Acknowledge")).click()
-    served.running.until(lambda document: not any(each["cause"] == "test:dead_time" for each in document["alarms"]), "its ten seconds are over")
+    served.running.until(
+        lambda document: not any(each["cause"] == "test:dead_time" for each in document["alarms"]),
+        "its ten seconds are over",
+    )
     sees(page, '[aria-label="Rules"] td', "dead_time")
     at_page(page, served)
 
@@ -304,7 +331,9 @@ def test_a_killed_process_is_shown_with_its_cause_and_its_alarm_is_acknowledged(
     page.keyboard.press("Enter")
     page.locator(f'[data-alarm="{cause}"]', has_text="acknowledged by").wait_for()
     alarm = next(each for each in served.running.document()["alarms"] if each["cause"] == cause)
-    assert alarm["acked_by"] == page.evaluate("fetch('/api/session').then(answer => answer.json()).then(session => session.name)")
+    assert alarm["acked_by"] == page.evaluate(
+        "fetch('/api/session').then(answer => answer.json()).then(session => session.name)"
+    )
     sees(page, ".choice", "other")
     brings(page, "stop", lambda: hold(page, "stop"), "READY", "ERROR")
     at_page(page, served, "/runs")
@@ -342,7 +371,15 @@ def test_a_phone_reads_without_scrolling_sideways(browser, served, page, asked):
 
 def test_acceptance_23_axe_finds_nothing(page, served, axe):
     running(page, served)
-    for path in ("/", "/runs", f"/runs/{served.running.document()['run']['number']}", "/alarms", "/logs", "/hosts", "/config"):
+    for path in (
+        "/",
+        "/runs",
+        f"/runs/{served.running.document()['run']['number']}",
+        "/alarms",
+        "/logs",
+        "/hosts",
+        "/config",
+    ):
         at_page(page, served, path)
         shows(page, "RUNNING")
         page.locator("main section").first.wait_for()
@@ -356,7 +393,9 @@ def test_acceptance_23_axe_finds_nothing(page, served, axe):
 
 def found_nothing(page, axe, where):
     page.evaluate(axe)
-    found = page.evaluate("axe.run().then(done => done.violations.map(each => [each.id, each.nodes.map(node => node.target.join(' ') + ': ' + node.failureSummary)]))")
+    found = page.evaluate(
+        "axe.run().then(done => done.violations.map(each => [each.id, each.nodes.map(node => node.target.join(' ') + ': ' + node.failureSummary)]))"
+    )
     assert found == [], where
 
 
@@ -365,6 +404,10 @@ def test_acceptance_24_nothing_was_asked_of_anybody_else(page, served, asked):
     at_page(page, served)
     page.locator("[data-state]").wait_for()
     assert len(asked["addresses"]) > 4
-    elsewhere = [address for address in asked["addresses"] if not re.match(rf"(http|ws)://127\.0\.0\.1:{served.port}/|data:|about:", address)]
+    elsewhere = [
+        address
+        for address in asked["addresses"]
+        if not re.match(rf"(http|ws)://127\.0\.0\.1:{served.port}/|data:|about:", address)
+    ]
     assert elsewhere == []
     assert asked["errors"] == []

@@ -24,8 +24,14 @@ def node():
 
 
 def build(*arguments):
-    return subprocess.run([WEB / "build", *arguments], env={**os.environ, "RODEO_BUILD_DIR": str(BUILD), "RODEO_NODE": str(node())}, capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=scaled(LONG_S))
+    return subprocess.run(
+        [WEB / "build", *arguments],
+        env={**os.environ, "RODEO_BUILD_DIR": str(BUILD), "RODEO_NODE": str(node())},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=scaled(LONG_S),
+    )
 
 
 def test_what_is_committed_is_what_the_sources_make(tmp_path):
@@ -39,7 +45,12 @@ def test_what_is_committed_is_what_the_sources_make(tmp_path):
 
 
 def test_what_decides_on_the_page_decides_right():
-    done = subprocess.run([node() / "node", "--test", *sorted(str(path) for path in (WEB / "tests").glob("*.test.js"))], capture_output=True, text=True, timeout=scaled(LONG_S))
+    done = subprocess.run(
+        [node() / "node", "--test", *sorted(str(path) for path in (WEB / "tests").glob("*.test.js"))],
+        capture_output=True,
+        text=True,
+        timeout=scaled(LONG_S),
+    )
     assert done.returncode == 0, done.stdout
     assert "fail 0" in done.stdout and "pass 0" not in done.stdout
 

@@ -18,12 +18,18 @@ RUNNING = ("running", "running", "running")
 LOST = ("running", "killed", "running")
 
 
-def after(words, memory=READY, *, held=False, run=None, act=None, now_s=100.0, classes=(CARDS, READOUTS), disk=None, **others):
+def after(
+    words, memory=READY, *, held=False, run=None, act=None, now_s=100.0, classes=(CARDS, READOUTS), disk=None, **others
+):
     """(reactions by kind, memory) at one moment."""
     looks = seen(*words, held=held, classes=classes, **others)
     derived = derive(looks, run, act, memory)
-    reactions, memory = react(derived, looks, run=run, act=act, memory=memory, now_s=now_s, choose_limit_s=30.0, disk=disk)
-    assert len({one.kind for one in reactions}) == len(reactions) or all(one.kind == "restart" for one in reactions), "one reaction of each kind"
+    reactions, memory = react(
+        derived, looks, run=run, act=act, memory=memory, now_s=now_s, choose_limit_s=30.0, disk=disk
+    )
+    assert len({one.kind for one in reactions}) == len(reactions) or all(one.kind == "restart" for one in reactions), (
+        "one reaction of each kind"
+    )
     return {one.kind: one for one in reactions}, memory
 
 
@@ -97,7 +103,9 @@ def test_to_go_on_without_what_was_lost_releases_the_trigger_and_is_remembered()
     _, memory = after(LOST, run=row())
     memory = gone_on(memory, derive(seen(*LOST, held=True), row(), None, memory).broken)
     assert memory.choice is None and memory.without == {"readout-1"}
-    reactions, memory = after(LOST, Memory.from_json(memory.as_json(), 140.0), held=True, run=row(flags=("DEGRADED",)), now_s=140.0)
+    reactions, memory = after(
+        LOST, Memory.from_json(memory.as_json(), 140.0), held=True, run=row(flags=("DEGRADED",)), now_s=140.0
+    )
     assert set(reactions) == {"release"} and "without readout-1" in reactions["release"].why
     assert after(LOST, memory, held=False, run=row(flags=("DEGRADED",)), now_s=200.0)[0] == {}
 
@@ -117,16 +125,23 @@ def test_a_second_loss_during_a_choice_does_not_begin_the_time_anew():
 def test_what_a_run_went_on_without_is_forgotten_with_the_run():
     memory = Memory("ready", Choice("readout-1", 1.0), frozenset({"readout-1"}), "readout-1")
     _, memory = after(("ready", "ready", "ready"), memory)
-    assert memory.choice is None and memory.without == frozenset() and memory.held_for is None and memory.wanted == "ready"
+    assert (
+        memory.choice is None and memory.without == frozenset() and memory.held_for is None and memory.wanted == "ready"
+    )
 
 
 def test_a_dead_trigger_authority_cannot_be_held_and_the_run_stops_after_its_time():
     reactions, memory = after(("killed", "running", "running"), held=None, run=row())
     assert "hold" not in reactions and memory.choice.process == "cards"
-    assert "INTERRUPTED" in after(("killed", "running", "running"), memory, held=None, run=row(), now_s=131.0)[0]["stop"].flags
+    assert (
+        "INTERRUPTED"
+        in after(("killed", "running", "running"), memory, held=None, run=row(), now_s=131.0)[0]["stop"].flags
+    )
 
 
-@pytest.mark.parametrize("words", [("running", "done", "done"), ("running", "draining", "draining"), ("running", "lossy", "done")])
+@pytest.mark.parametrize(
+    "words", [("running", "done", "done"), ("running", "draining", "draining"), ("running", "lossy", "done")]
+)
 def test_the_end_of_the_input_is_an_orderly_stop(words):
     reactions, _ = after(words, run=row())
     assert reactions["stop"].flags == ()
@@ -175,7 +190,13 @@ MONITOR = ProcessClass("monitor", "readout", Path("/m.toml"), role="expendable",
 
 def restarts(word, memory, now_s, run=None, one=MONITOR, **others):
     reactions, memory = after(
-        RUNNING if run else ("ready", "ready", "ready"), memory, run=run, now_s=now_s, classes=(CARDS, READOUTS, one), monitor=word, **others
+        RUNNING if run else ("ready", "ready", "ready"),
+        memory,
+        run=run,
+        now_s=now_s,
+        classes=(CARDS, READOUTS, one),
+        monitor=word,
+        **others,
     )
     return reactions.get("restart"), memory
 
@@ -211,9 +232,19 @@ def test_who_is_restarted():
 def test_one_too_many_of_a_class_is_not_restarted_in_a_run():
     group = ProcessClass("monitor", "readout", Path("/m.toml"), count=2, role="at_least", at_least=1, restart="in_run")
     waited = replace(READY, failed_s={"monitor-1": 0.0, "monitor-2": 0.0})
-    one, _ = after(RUNNING, waited, run=row(), now_s=10.0, classes=(CARDS, READOUTS, group), monitor_1="killed", monitor_2="running")
+    one, _ = after(
+        RUNNING,
+        waited,
+        run=row(),
+        now_s=10.0,
+        classes=(CARDS, READOUTS, group),
+        monitor_1="killed",
+        monitor_2="running",
+    )
     assert one["restart"].process == "monitor-1" and "hold" not in one
-    both, _ = after(RUNNING, waited, run=row(), now_s=10.0, classes=(CARDS, READOUTS, group), monitor_1="killed", monitor_2="killed")
+    both, _ = after(
+        RUNNING, waited, run=row(), now_s=10.0, classes=(CARDS, READOUTS, group), monitor_1="killed", monitor_2="killed"
+    )
     assert "restart" not in both and "hold" in both
 
 
@@ -226,7 +257,9 @@ def test_what_never_happens_by_itself():
         if memory:
             memory = replace(memory, failed_s={look.name: 0.0 for look in looks})
         disk = random_.choice((None, Disk(1, 1.0, 2, 3.0), Disk(5, None, 2, 3.0)))
-        reactions, remembered = react(derived, looks, run=run, act=act, memory=memory, now_s=random_.random() * 1000, disk=disk)
+        reactions, remembered = react(
+            derived, looks, run=run, act=act, memory=memory, now_s=random_.random() * 1000, disk=disk
+        )
         for one in reactions:
             kinds.add(one.kind)
             assert one.kind in KINDS and one.why
@@ -238,8 +271,12 @@ def test_what_never_happens_by_itself():
         if run is None:
             assert not {"stop", "undo_start", "hold", "mark"} & {one.kind for one in reactions}
         if derived.foreign:
-            assert not begun and not any(one.kind == "restart" for one in reactions), "foreign processes are not touched"
-        assert remembered.wanted == (memory.wanted if memory else None), "only the holder of control changes the wanted state"
+            assert not begun and not any(one.kind == "restart" for one in reactions), (
+                "foreign processes are not touched"
+            )
+        assert remembered.wanted == (memory.wanted if memory else None), (
+            "only the holder of control changes the wanted state"
+        )
     assert {"hold", "stop", "undo_start", "relaunch", "close", "mark", "restart"} <= kinds
 
 
@@ -250,7 +287,17 @@ THREE_TIMES = Memory("ready", restarts={"recorder": (10.0, 20.0, 40.0), "supervi
 
 
 def of_farm(memory, *, recorder="running", supervisor="running", now_s=100.0, held=False, classes=FARM, **options):
-    return after(RUNNING, memory, run=row(), now_s=now_s, held=held, classes=classes, recorder=recorder, supervisor=supervisor, **options)
+    return after(
+        RUNNING,
+        memory,
+        run=row(),
+        now_s=now_s,
+        held=held,
+        classes=classes,
+        recorder=recorder,
+        supervisor=supervisor,
+        **options,
+    )
 
 
 @pytest.mark.parametrize("name", ["supervisor", "recorder"])
@@ -262,7 +309,11 @@ def test_what_the_flow_needs_is_restarted_and_is_the_crews_choice_when_it_is_giv
     reactions, memory = of_farm(THREE_TIMES, **{name: "killed"})
     assert "restart" not in reactions and memory.gone == {name}
     reactions, memory = of_farm(memory, **{name: "killed"}, now_s=101.0)
-    assert reactions["hold"].process == name and memory.choice.process == name and "no event flows without it" in memory.choice.what
+    assert (
+        reactions["hold"].process == name
+        and memory.choice.process == name
+        and "no event flows without it" in memory.choice.what
+    )
     reactions, _ = of_farm(memory, **{name: "killed"}, held=True, now_s=131.0)
     assert reactions["stop"].flags == ("INTERRUPTED",) and name in reactions["stop"].why
 
@@ -312,14 +363,30 @@ def test_processes_of_a_farm_that_end_with_the_run_are_no_loss():
     assert derived.state == "STOPPING" and "DEGRADED" not in derived.flags and memory.choice is None
 
 
-EXPENDABLE = {"cards": replace(CARDS, role="expendable"), "router": ProcessClass("router", "router", Path("/lab/r.toml"), role="expendable"), "supervisor": SUPERVISOR, "recorder": RECORDERS}
+EXPENDABLE = {
+    "cards": replace(CARDS, role="expendable"),
+    "router": ProcessClass("router", "router", Path("/lab/r.toml"), role="expendable"),
+    "supervisor": SUPERVISOR,
+    "recorder": RECORDERS,
+}
 
 
 def of_expendable(memory, name, word, *, now_s, **options):
     """One moment of a run in which the last process of this name is `word`. The triggers are held by no process."""
     classes = (EXPENDABLE["cards"], READOUTS, EXPENDABLE["router"], SUPERVISOR, RECORDERS)
-    words = {"cards": "running", "readout_1": "running", "readout_2": "running", "router": "running", "supervisor": "running", "recorder": "running", name: word}
-    looks = tuple(replace(one, answered_age_s=options["age_s"]) if one.name == name and "age_s" in options else one for one in seen(classes=classes, **words))
+    words = {
+        "cards": "running",
+        "readout_1": "running",
+        "readout_2": "running",
+        "router": "running",
+        "supervisor": "running",
+        "recorder": "running",
+        name: word,
+    }
+    looks = tuple(
+        replace(one, answered_age_s=options["age_s"]) if one.name == name and "age_s" in options else one
+        for one in seen(classes=classes, **words)
+    )
     derived = derive(looks, row(), None, memory)
     reactions, memory = react(derived, looks, run=row(), memory=memory, now_s=now_s, choose_limit_s=30.0)
     return {one.kind: one for one in reactions}, memory, derived
@@ -330,7 +397,10 @@ def test_the_last_card_or_router_is_not_given_up_in_silence(name):
     _, memory, _ = of_expendable(READY, name, "killed", now_s=100.0)
     reactions, memory, derived = of_expendable(memory, name, "killed", now_s=101.0)
     assert memory.choice.process == name and "no event flows without it" in memory.choice.what
-    assert derived.indispensable == (name,) and refusals(derived, run=row(), memory=memory)["go_on"] == f"no event flows without {name}: stop"
+    assert (
+        derived.indispensable == (name,)
+        and refusals(derived, run=row(), memory=memory)["go_on"] == f"no event flows without {name}: stop"
+    )
     assert of_expendable(memory, name, "killed", now_s=131.0)[0]["stop"].flags == ("INTERRUPTED",)
 
 
@@ -340,6 +410,9 @@ def test_the_last_of_a_kind_that_does_not_answer_for_long_becomes_a_choice(name)
     reactions, memory, _ = of_expendable(memory, name, "lost", now_s=101.0, age_s=30.0)
     assert memory.choice is None and memory.gone == {name}, "it may answer again within choose_limit"
     reactions, memory, _ = of_expendable(memory, name, "lost", now_s=102.0, age_s=31.0)
-    assert memory.choice.process == name and "has not answered for 31 s, and no event flows without it" in memory.choice.what
+    assert (
+        memory.choice.process == name
+        and "has not answered for 31 s, and no event flows without it" in memory.choice.what
+    )
     _, memory, derived = of_expendable(memory, name, "running", now_s=103.0)
     assert memory.choice is None and not memory.gone and not derived.broken, "it answers again"

@@ -43,7 +43,9 @@ def whole(tmp_path_factory):
     """A closed file with 200 events."""
     directory = tmp_path_factory.mktemp("whole")
     (directory / "g.toml").write_text(READOUT)
-    subprocess.run([BUILD / "rodeo", "readout", "g.toml"], cwd=directory, check=True, capture_output=True, timeout=scaled(60))
+    subprocess.run(
+        [BUILD / "rodeo", "readout", "g.toml"], cwd=directory, check=True, capture_output=True, timeout=scaled(60)
+    )
     (file,) = (directory / "files").glob("*.data")
     return file
 
@@ -65,7 +67,10 @@ def alarms(said):
     """Alarms on open files of the last run: {cause: sentence}."""
     looks = seen()
     found = conditions(derive(looks, None, None, READY), looks, left_open=still_open(said))
-    assert all((each.severity, each.rule) == ("warning", "file_left_open") and "rodeo data recover" in each.do for each in found)
+    assert all(
+        (each.severity, each.rule) == ("warning", "file_left_open") and "rodeo data recover" in each.do
+        for each in found
+    )
     return {each.cause: each.what for each in found}
 
 
@@ -78,8 +83,16 @@ def test_whole_events_of_an_open_file_are_saved_and_counted(tmp_path, whole):
     each = of_each(tmp_path)
     (said,) = each.values()
     (file,) = files_of(tmp_path)
-    assert file["state"] == "recovered" and file["path"].endswith("recorder/x._0003.recovered._0001.data") and 150 < file["events"] < 200
-    assert said == f"recorder/x._0003.writing was left open: its {file['events']} events are in x._0003.recovered._0001.data" and alarms(each) == {}
+    assert (
+        file["state"] == "recovered"
+        and file["path"].endswith("recorder/x._0003.recovered._0001.data")
+        and 150 < file["events"] < 200
+    )
+    assert (
+        said
+        == f"recorder/x._0003.writing was left open: its {file['events']} events are in x._0003.recovered._0001.data"
+        and alarms(each) == {}
+    )
     assert recovered(tmp_path) == [] and names(tmp_path) == ["x._0003.recovered._0001.data"]
 
 
@@ -92,7 +105,9 @@ def test_a_recovery_that_was_cut_short_is_done_anew_and_one_that_was_done_is_not
     cut(whole, tmp_path / "a" / "x._0001.recovered._0001.writing", 100)
     recovered(tmp_path)
     assert names(tmp_path) == ["x._0001.recovered._0001.data"]
-    cut(whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000)  # the killed process had not yet removed it
+    cut(
+        whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000
+    )  # the killed process had not yet removed it
     before = files_of(tmp_path)[0]["events"]
     assert f"its {before} events" in recovered(tmp_path)[0] and names(tmp_path) == ["x._0001.recovered._0001.data"]
 
@@ -117,7 +132,10 @@ def test_an_open_file_without_an_event_stays_and_is_named(tmp_path, whole):
     cut(whole, tmp_path / "a" / "x._0001.writing", 2000)
     said = alarms(of_each(tmp_path))
     assert list(said) == ["file.left_open:a/x._0001.writing"]
-    assert "could not be recovered" in said["file.left_open:a/x._0001.writing"] and "no whole event" in said["file.left_open:a/x._0001.writing"]
+    assert (
+        "could not be recovered" in said["file.left_open:a/x._0001.writing"]
+        and "no whole event" in said["file.left_open:a/x._0001.writing"]
+    )
     assert [each["state"] for each in files_of(tmp_path)] == ["part"]
 
 
@@ -128,7 +146,9 @@ def test_files_of_processes_that_may_still_write_are_left_alone(tmp_path, whole)
 
 def test_a_file_that_cannot_be_looked_at_counts_as_still_there(tmp_path):
     unknown = tmp_path / ("x" * 300)  # longer than a name may be
-    assert list(still_open({unknown: "it may be there", tmp_path / "missing": "it is gone"}).values()) == ["it may be there"]
+    assert list(still_open({unknown: "it may be there", tmp_path / "missing": "it is gone"}).values()) == [
+        "it may be there"
+    ]
 
 
 def test_files_that_cannot_be_listed_lose_no_sentence_of_a_recovery(tmp_path, monkeypatch):
@@ -144,6 +164,14 @@ def test_files_that_cannot_be_listed_lose_no_sentence_of_a_recovery(tmp_path, mo
 
     monkeypatch.setattr(run_files, "recover_open", recover_open)
     monkeypatch.setattr(run_files, "files_of", files_of)
-    c = SimpleNamespace(folders=SimpleNamespace(run=lambda _: tmp_path), observer=SimpleNamespace(members={}), telling=SimpleNamespace(left_open={}), rodeo="rodeo")
-    assert asyncio.run(Closing(c)._files(SimpleNamespace(), SimpleNamespace(number=7, lives={}), {}, {})) == ([], ["it could not be recovered"])
+    c = SimpleNamespace(
+        folders=SimpleNamespace(run=lambda _: tmp_path),
+        observer=SimpleNamespace(members={}),
+        telling=SimpleNamespace(left_open={}),
+        rodeo="rodeo",
+    )
+    assert asyncio.run(Closing(c)._files(SimpleNamespace(), SimpleNamespace(number=7, lives={}), {}, {})) == (
+        [],
+        ["it could not be recovered"],
+    )
     assert c.telling.left_open == {"a/x._0001.writing": "it could not be recovered"}

@@ -31,8 +31,16 @@ TABLE = {
     "RUNNING, no trigger authority": (RUNNING, {"run": row()}, "stop abort"),
     "PAUSED": (RUNNING, {"run": row(), "held": True}, "resume advance stop abort"),
     "PAUSED, a choice": (LOST, {"run": row(), "held": True, "memory": CHOICE}, "go_on stop abort"),
-    "a choice, and nothing is left": (("running", "killed", "lost"), {"run": row(), "held": True, "memory": CHOICE}, "stop abort"),
-    "every readout failed": (("running", "killed", "killed"), {"run": row(), "held": True, "memory": CHOICE}, "stop abort"),
+    "a choice, and nothing is left": (
+        ("running", "killed", "lost"),
+        {"run": row(), "held": True, "memory": CHOICE},
+        "stop abort",
+    ),
+    "every readout failed": (
+        ("running", "killed", "killed"),
+        {"run": row(), "held": True, "memory": CHOICE},
+        "stop abort",
+    ),
     "STOPPING": (("running", "draining", "done"), {"run": STOPPING, "act": Act("stop")}, "abort"),
     "STOPPING, by nobody": (("running", "draining", "draining"), {"run": row()}, "stop abort"),
     "CLOSING the books": (("running", "done", "done"), {"run": STOPPING, "act": Act("stop")}, ""),
@@ -63,7 +71,10 @@ def test_clocks_that_are_apart_keep_a_run_from_starting():
         return situation(ALL_READY, memory=READY, clocks=clocks, clock_limit_s=limit_s)["start"]
 
     assert why({"far": 0.0009, "near": 0.0, "new": None}) is None
-    assert why({"far": 0.0032, "near": 0.002}) == "the clock of host far is off by 3.2 ms, and runs need 1 ms (the alarm `clock`)"
+    assert (
+        why({"far": 0.0032, "near": 0.002})
+        == "the clock of host far is off by 3.2 ms, and runs need 1 ms (the alarm `clock`)"
+    )
     assert why({"far": 5.0}, None) is None, "the rule is switched off"
     assert situation(RUNNING, run=row(), held=False, clocks={"far": 5.0}, clock_limit_s=0.001)["pause"] is None
 
@@ -71,21 +82,32 @@ def test_clocks_that_are_apart_keep_a_run_from_starting():
 def test_a_shelved_alarm_does_not_keep_a_run_from_starting():
     alarm = Alarm("x", "alarm", 1, "x is bad")
     assert "x is bad" in situation(ALL_READY, memory=READY, alarms=(alarm,))["start"]
-    assert situation(ALL_READY, memory=READY, alarms=(Alarm("x", "alarm", 1, "x is bad", shelved_by="ana", shelved_until_ns=9),))["start"] is None
+    assert (
+        situation(
+            ALL_READY, memory=READY, alarms=(Alarm("x", "alarm", 1, "x is bad", shelved_by="ana", shelved_until_ns=9),)
+        )["start"]
+        is None
+    )
 
 
 def test_reasons_name_what_is_missing():
     def reason(command, words, **given):
         return situation(words, **given)[command]
 
-    assert reason("start", ("ready", "failed", "ready"), memory=READY) == "the system is ERROR (readout-1 ended with status 1), not READY"
+    assert (
+        reason("start", ("ready", "failed", "ready"), memory=READY)
+        == "the system is ERROR (readout-1 ended with status 1), not READY"
+    )
     assert "readout-1" in reason("start", ("ready", "absent", "ready"))
     assert reason("launch", RUNNING, run=row()) == "run 7 is open"
     assert reason("close", RUNNING, run=row()) == "run 7 is open: stop it first"
     assert reason("resume", LOST, run=row(), held=True, memory=CHOICE) == "readout-1 is lost: go_on without it, or stop"
     assert reason("pause", RUNNING, run=row()) == "no trigger authority answers: triggers cannot be held"
     assert reason("start", ALL_READY, memory=READY, act=Act("close")) == "`close` is under way"
-    assert reason("start", ("silent", "ready", "ready"), memory=READY, silent_hosts=("far",)) == "host far is silent: its processes are unknown"
+    assert (
+        reason("start", ("silent", "ready", "ready"), memory=READY, silent_hosts=("far",))
+        == "host far is silent: its processes are unknown"
+    )
 
 
 def test_a_start_needs_database_disk_and_alarms_that_somebody_has_seen():
@@ -95,7 +117,9 @@ def test_a_start_needs_database_disk_and_alarms_that_somebody_has_seen():
     assert start() is None
     assert "database" in start(database_good=False)
     assert "2.0 GB free" in start(disk_free_bytes=2 * 10**9, disk_stop_bytes=3 * 10**9)
-    assert "500 s" in start(disk_free_bytes=9 * 10**9, disk_stop_bytes=3 * 10**9, disk_seconds_left=500, disk_time_s=600)
+    assert "500 s" in start(
+        disk_free_bytes=9 * 10**9, disk_stop_bytes=3 * 10**9, disk_seconds_left=500, disk_time_s=600
+    )
     assert start(disk_free_bytes=None, disk_stop_bytes=3 * 10**9) is None
     stands = Alarm("disk", "alarm", 1, "something burns")
     assert "something burns" in start(alarms=(stands,))
@@ -106,7 +130,13 @@ def test_a_start_needs_database_disk_and_alarms_that_somebody_has_seen():
 
 def test_a_run_goes_on_and_stops_without_database_and_disk():
     answer = situation(
-        RUNNING, run=row(), held=False, database_good=False, disk_free_bytes=0, disk_stop_bytes=1, alarms=(Alarm("a", "alarm", 1, "x"),)
+        RUNNING,
+        run=row(),
+        held=False,
+        database_good=False,
+        disk_free_bytes=0,
+        disk_stop_bytes=1,
+        alarms=(Alarm("a", "alarm", 1, "x"),),
     )
     assert {"pause", "advance", "stop", "abort"} == set(allowed(answer))
 

@@ -68,10 +68,22 @@ def test_acceptance_14_a_wrong_token_is_refused_and_audited(room):
 
 def test_every_answer_forbids_what_is_not_the_rooms_own(room):
     with browser(room) as client:
-        for answer in (client.get("/api/state"), client.get("/api/nothing"), client.post("/api/commands/stop"), httpx.get(room.base + "/", timeout=60)):
+        for answer in (
+            client.get("/api/state"),
+            client.get("/api/nothing"),
+            client.post("/api/commands/stop"),
+            httpx.get(room.base + "/", timeout=60),
+        ):
             policy = answer.headers["content-security-policy"]
-            assert "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
-            assert answer.headers["x-content-type-options"] == "nosniff" and answer.headers["cache-control"] == "no-store"
+            assert (
+                "default-src 'none'" in policy
+                and "script-src 'self'" in policy
+                and "unsafe" not in policy
+                and "frame-ancestors 'none'" in policy
+            )
+            assert (
+                answer.headers["x-content-type-options"] == "nosniff" and answer.headers["cache-control"] == "no-store"
+            )
             assert "server" not in answer.headers
 
 
@@ -85,7 +97,10 @@ def test_acceptance_14_another_host_is_refused_and_audited(room, host):
         assert answer.json()["code"] == "control.host" and any("control.host" in row for row in refusals(room)[before:])
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1", "https://127.0.0.1:{port}", "http://localhost:{port}"])
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "null", "http://127.0.0.1", "https://127.0.0.1:{port}", "http://localhost:{port}"],
+)
 def test_acceptance_14_another_origin_is_refused_and_audited(room, origin):
     with browser(room) as client:
         before = len(refusals(room))
@@ -149,7 +164,14 @@ def test_acceptance_15_viewers_command_nothing(room):
         number = csrf(client)
         before = len(room.rows)
         for name in COMMANDS:
-            needs = {"cause": "x", "text": "x", "rule": "dead_time", "subsystem": "muons", "verdict": "good", "confirm": True}
+            needs = {
+                "cause": "x",
+                "text": "x",
+                "rule": "dead_time",
+                "subsystem": "muons",
+                "verdict": "good",
+                "confirm": True,
+            }
             body = {key: needs[key] for key, argument in COMMANDS[name].arguments.items() if argument.needed}
             answer = client.post(f"/api/commands/{name}", headers=number, json=body)
             assert (answer.status_code, answer.json()["code"]) == (403, "control.role"), name
@@ -168,11 +190,31 @@ def test_shifters_do_not_abort_nor_change_configurations_nor_take_at_once():
         allowed(name, checked(name, {}), "shifter")
 
 
-@pytest.mark.parametrize(("name", "arguments", "said"), [
-    ("start", {"coment": "x"}, "did you mean `comment`?"), ("start", {"comment": 3}, ""), ("start", {"run_type": "cosmic"}, "did you mean `cosmics`?"), ("start", {"run_type": ["x"]}, ""), ("ack", {"cause": "two\nlines"}, ""), ("start", [], ""),
-    ("start", {"comment": "x" * 20_001}, ""), ("launch", {"set": "a=1"}, ""), ("launch", {"set": [1]}, ""), ("launch", {"set": ["a"] * 101}, ""), ("ack", {}, ""), ("note", {"text": " "}, ""),
-    ("note", {"text": "x", "run": True}, ""), ("note", {"text": "x", "run": 0}, ""), ("note", {"text": "\x1b[2J"}, ""), ("note", {"text": "\ud800"}, ""), ("abort", {}, ""),
-    ("abort", {"confirm": False}, "confirm"), ("abort", {"confirm": "yes"}, ""), ("take", {"at_once": 1}, "")])
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("start", {"coment": "x"}, "did you mean `comment`?"),
+        ("start", {"comment": 3}, ""),
+        ("start", {"run_type": "cosmic"}, "did you mean `cosmics`?"),
+        ("start", {"run_type": ["x"]}, ""),
+        ("ack", {"cause": "two\nlines"}, ""),
+        ("start", [], ""),
+        ("start", {"comment": "x" * 20_001}, ""),
+        ("launch", {"set": "a=1"}, ""),
+        ("launch", {"set": [1]}, ""),
+        ("launch", {"set": ["a"] * 101}, ""),
+        ("ack", {}, ""),
+        ("note", {"text": " "}, ""),
+        ("note", {"text": "x", "run": True}, ""),
+        ("note", {"text": "x", "run": 0}, ""),
+        ("note", {"text": "\x1b[2J"}, ""),
+        ("note", {"text": "\ud800"}, ""),
+        ("abort", {}, ""),
+        ("abort", {"confirm": False}, "confirm"),
+        ("abort", {"confirm": "yes"}, ""),
+        ("take", {"at_once": 1}, ""),
+    ],
+)
 def test_arguments_are_checked(name, arguments, said):
     with pytest.raises(Refused) as found:
         checked(name, arguments)
@@ -198,13 +240,19 @@ def test_another_address_than_loopback_is_refused(listen):
 
 
 def test_addresses_of_loopback_are_taken():
-    assert listen_address("127.0.0.1:0") == ("127.0.0.1", 0) and listen_address("localhost:80") == ("127.0.0.1", 80) and listen_address("[::1]:9") == ("::1", 9)
+    assert (
+        listen_address("127.0.0.1:0") == ("127.0.0.1", 0)
+        and listen_address("localhost:80") == ("127.0.0.1", 80)
+        and listen_address("[::1]:9") == ("::1", 9)
+    )
     for bad in ("127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1"):
         with pytest.raises(Refused):
             listen_address(bad)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"a": NaN}', b"\xff\xfe", b"[" * 60_000, b'{"fence": ' + b"9" * 10_000 + b"}"])
+@pytest.mark.parametrize(
+    "body", [b"{", b"[1]", b'"x"', b'{"a": NaN}', b"\xff\xfe", b"[" * 60_000, b'{"fence": ' + b"9" * 10_000 + b"}"]
+)
 def test_a_body_that_is_no_object_is_refused_and_the_room_goes_on(room, body):
     headers = {"Authorization": f"Bearer {room.tokens['expert']}", "Content-Type": "application/json"}
     answer = httpx.post(room.base + "/api/commands/stop", content=body, headers=headers, timeout=60)
@@ -214,14 +262,22 @@ def test_a_body_that_is_no_object_is_refused_and_the_room_goes_on(room, body):
 
 def test_a_form_of_a_web_page_is_no_command(room):
     headers = {"Authorization": f"Bearer {room.tokens['expert']}"}
-    assert httpx.post(room.base + "/api/commands/stop", data={"reason": "x"}, headers=headers, timeout=60).status_code == 400
+    assert (
+        httpx.post(room.base + "/api/commands/stop", data={"reason": "x"}, headers=headers, timeout=60).status_code
+        == 400
+    )
 
 
 def test_what_is_too_long_is_refused(room):
     headers = {"Authorization": f"Bearer {room.tokens['expert']}", "Content-Type": "application/json"}
     long = json.dumps({"reason": "x" * 70_000}).encode()
     assert httpx.post(room.base + "/api/commands/stop", content=long, headers=headers, timeout=60).status_code == 413
-    assert httpx.post(room.base + "/api/commands/stop", content=iter([long[:40_000], long[40_000:]]), headers=headers, timeout=60).status_code == 413
+    assert (
+        httpx.post(
+            room.base + "/api/commands/stop", content=iter([long[:40_000], long[40_000:]]), headers=headers, timeout=60
+        ).status_code
+        == 413
+    )
     with socket.create_connection(("127.0.0.1", room.port), timeout=60) as raw:  # an endless address
         raw.sendall(b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n")
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
@@ -231,7 +287,9 @@ def test_what_is_too_long_is_refused(room):
 def test_the_unix_socket_is_of_one_user(room):
     mode = os.stat(room.socket).st_mode
     assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(room.socket)), base_url="http://room", timeout=60) as client:
+    with httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(room.socket)), base_url="http://room", timeout=60
+    ) as client:
         assert client.get("/api/session").json()["role"] == "expert"
         assert set(client.get("/api/addresses").json()["addresses"]) == {"viewer", "shifter", "expert"}
         assert client.get("/api/session", headers={"X-Rodeo-Name": "%0A"}).status_code == 400

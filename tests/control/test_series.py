@@ -32,7 +32,11 @@ def test_a_time_that_does_not_go_on_and_what_is_no_number_are_left_out():
     series.add(8.0, {"x": True})
     series.add(9.0, {"x": 10**400})
     series.add(10.0, {"x": "5"})
-    assert series.get() == {"step_s": 1.0, "time_s": [5.0, 6.0, 7.0, 8.0, 9.0, 10.0], "values": {"x": [1.0, None, None, None, None, None]}}
+    assert series.get() == {
+        "step_s": 1.0,
+        "time_s": [5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
+        "values": {"x": [1.0, None, None, None, None, None]},
+    }
 
 
 def test_the_ring_is_bounded_and_keeps_the_last():
@@ -40,9 +44,17 @@ def test_the_ring_is_bounded_and_keeps_the_last():
     for second in range(100):
         series.add(float(second), {"x": second})
     got = series.get(seconds=4.0)
-    assert got["step_s"] == 1.0 and got["time_s"] == [95.0, 96.0, 97.0, 98.0, 99.0] and got["values"]["x"] == [95, 96, 97, 98, 99]
+    assert (
+        got["step_s"] == 1.0
+        and got["time_s"] == [95.0, 96.0, 97.0, 98.0, 99.0]
+        and got["values"]["x"] == [95, 96, 97, 98, 99]
+    )
     coarse = series.get(seconds=1000.0)
-    assert coarse["step_s"] == 10.0 and coarse["time_s"] == [60.0, 70.0, 80.0] and coarse["values"]["x"] == [64.5, 74.5, 84.5], "means of ten seconds"
+    assert (
+        coarse["step_s"] == 10.0
+        and coarse["time_s"] == [60.0, 70.0, 80.0]
+        and coarse["values"]["x"] == [64.5, 74.5, 84.5]
+    ), "means of ten seconds"
 
 
 def test_a_name_that_comes_late_has_gaps_before():

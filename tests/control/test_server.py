@@ -45,7 +45,11 @@ def shell(room, name=None, whence="shell"):
 def program(room, role="expert", name=None, **headers):
     """A client on TCP with the token of a role."""
     named = {"X-Rodeo-Name": name} if name else {}
-    return httpx.Client(base_url=room.base, headers={"Authorization": f"Bearer {room.tokens[role]}", **named, **headers}, timeout=PATIENCE_S)
+    return httpx.Client(
+        base_url=room.base,
+        headers={"Authorization": f"Bearer {room.tokens[role]}", **named, **headers},
+        timeout=PATIENCE_S,
+    )
 
 
 def until(condition):
@@ -62,7 +66,13 @@ def page(room, role="expert"):
         client.get("/", params={"token": room.tokens[role]})
         cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
         client.headers["X-Rodeo-CSRF"] = client.get("/api/session").json()["csrf"]
-        with websocket(f"ws://127.0.0.1:{room.port}/api/live", origin=room.base, additional_headers={"Cookie": cookie}, open_timeout=PATIENCE_S, proxy=None) as live_socket:
+        with websocket(
+            f"ws://127.0.0.1:{room.port}/api/live",
+            origin=room.base,
+            additional_headers={"Cookie": cookie},
+            open_timeout=PATIENCE_S,
+            proxy=None,
+        ) as live_socket:
             yield client, live_socket
 
 
@@ -96,13 +106,21 @@ def test_who_waits_for_no_change_gets_what_there_is(room):
 def test_commands_reach_the_controller_with_all_their_arguments(room):
     with shell(room) as client:
         assert client.start(comment="cosmics") == {"run": 7}
-        assert room.call(lambda: room.controller.commands[-1]) == ("start", {"run_type": "physics", "comment": "cosmics"}, client.session()["name"])
+        assert room.call(lambda: room.controller.commands[-1]) == (
+            "start",
+            {"run_type": "physics", "comment": "cosmics"},
+            client.session()["name"],
+        )
 
 
 def test_what_the_controller_refuses_is_a_conflict_and_audited(room):
     with shell(room) as client, pytest.raises(Refused) as found:
         client.pause()
-    assert (found.value.code, found.value.what, found.value.next) == ("control.state", "no run is open", "rodeo control start")
+    assert (found.value.code, found.value.what, found.value.next) == (
+        "control.state",
+        "no run is open",
+        "rodeo control start",
+    )
     assert room.rows[-1][3:] == ("pause", {}, "refused", "control.state: no run is open")
 
 
@@ -116,11 +134,21 @@ def test_a_fault_of_the_controller_is_told_and_audited(room):
 def test_equal_commands_of_shell_python_and_browser_leave_equal_rows(room):
     with shell(room) as one, shell(room, whence="python") as two, page(room) as (three, _):
         before = len(room.rows)
-        for act in (lambda c: c.command("start", comment="x"), lambda c: c.command("stop"), lambda c: c.command("pause"), lambda c: c.command("note", text="y")):
+        for act in (
+            lambda c: c.command("start", comment="x"),
+            lambda c: c.command("stop"),
+            lambda c: c.command("pause"),
+            lambda c: c.command("note", text="y"),
+        ):
             for client in (one, two):
                 with contextlib.suppress(Refused):
                     act(client)
-        for name, body in (("start", {"comment": "x"}), ("stop", {}), ("pause", {}), ("note", {"text": "y", "fence": None})):
+        for name, body in (
+            ("start", {"comment": "x"}),
+            ("stop", {}),
+            ("pause", {}),
+            ("note", {"text": "y", "fence": None}),
+        ):
             three.post(f"/api/commands/{name}", json=body)
         rows = room.rows[before:]
     by = {whence: [row[:1] + row[2:] for row in rows if row[1] == whence] for whence in ("shell", "python", "browser")}
@@ -150,7 +178,9 @@ def test_acceptance_13_a_stale_number_is_refused_after_control_changed_hands(roo
         answer = ana.post("/api/commands/start", json={"fence": old})
         assert (answer.status_code, answer.json()["code"]) == (409, "control.stale_lease")
         eve.post("/api/commands/release")
-        assert ana.post("/api/commands/start", json={"fence": old}).status_code == 409  # control is free again, but earlier requests stay stale
+        assert (
+            ana.post("/api/commands/start", json={"fence": old}).status_code == 409
+        )  # control is free again, but earlier requests stay stale
 
 
 def test_a_command_whose_sender_loses_control_before_it_begins_is_refused(room):
@@ -204,7 +234,10 @@ def test_a_command_goes_on_when_its_sender_hangs_up(room):
     with socket.socket(socket.AF_UNIX) as sender:
         sender.connect(str(room.socket))
         body = b'{"comment": "gone"}'
-        sender.sendall(b"POST /api/commands/start HTTP/1.1\r\nHost: room\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        sender.sendall(
+            b"POST /api/commands/start HTTP/1.1\r\nHost: room\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(body), body)
+        )
         until(lambda: room.call(lambda: len(room.controller.commands)) > before)
     room.call(room.controller.hold.set)
     until(lambda: room.rows[-1][4] == {"run_type": "physics", "comment": "gone"} and room.rows[-1][5] == "done")
@@ -261,12 +294,23 @@ def test_a_web_socket_of_another_page_or_of_nobody_is_refused(room, origin, cook
     with page(room) as (client, _):
         headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())} if cookie else {}
         with pytest.raises(websockets.exceptions.InvalidStatus) as found:
-            websocket(f"ws://127.0.0.1:{room.port}/api/live", origin=room.base if origin == "own" else origin, additional_headers=headers, open_timeout=PATIENCE_S, proxy=None)
+            websocket(
+                f"ws://127.0.0.1:{room.port}/api/live",
+                origin=room.base if origin == "own" else origin,
+                additional_headers=headers,
+                open_timeout=PATIENCE_S,
+                proxy=None,
+            )
         assert found.value.response.status_code in (401, 403)
 
 
 def test_a_web_socket_for_another_host_is_refused(room):
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Version": "13",
+    }
     with page(room) as (client, _):
         answer = client.get("/api/live", headers={**upgrade, "Host": "evil.example", "Origin": "http://evil.example"})
         assert (answer.status_code, answer.json()["code"]) == (403, "control.host")
@@ -279,14 +323,24 @@ def test_a_client_that_reads_slowly_gets_one_message_for_what_it_missed():
         document = {**document, "sequence": n, "what": str(n)}
     message = json.loads(feed.next(document, 1.0))
     assert live.merge(mine, message) == document
-    assert json.loads(feed.next({**document, "sequence": 60}, 1.0 + live.LATE_S + 0.1))["whole"]["sequence"] == 60  # the client was away for long
+    assert (
+        json.loads(feed.next({**document, "sequence": 60}, 1.0 + live.LATE_S + 0.1))["whole"]["sequence"] == 60
+    )  # the client was away for long
 
 
 def test_a_large_system_sends_state_each_time_and_tables_as_they_fit():
     feed, mine, sent, tables = live.Feed(), None, 0, 0
-    processes = [{"name": f"readout-{n}", "phase": "running", "numbers": {"rate_hz": 1000.0}, "what": "x" * 300} for n in range(100)]
+    processes = [
+        {"name": f"readout-{n}", "phase": "running", "numbers": {"rate_hz": 1000.0}, "what": "x" * 300}
+        for n in range(100)
+    ]
     for second in range(60):
-        document = {**DOCUMENT, "sequence": second + 1, "what": str(second), "processes": [{**each, "second": second} for each in processes]}
+        document = {
+            **DOCUMENT,
+            "sequence": second + 1,
+            "what": str(second),
+            "processes": [{**each, "second": second} for each in processes],
+        }
         text = feed.next(document, float(second))
         sent += len(text)
         mine = live.merge(mine, json.loads(text))
@@ -308,14 +362,28 @@ def test_logs_links_and_series_are_asked_for_by_process(room):
     with shell(room) as client:
         asked = client.logs("cards", lines=3, search="x", run=7, level="warning", audience="operator", fold=False)
         assert asked[0]["process"] == "cards"
-        assert json.loads(asked[0]["message"]) == {"search": "x", "run": 7, "level": "warning", "audience": "operator", "since_ns": None, "fold": False}
+        assert json.loads(asked[0]["message"]) == {
+            "search": "x",
+            "run": 7,
+            "level": "warning",
+            "audience": "operator",
+            "since_ns": None,
+            "fold": False,
+        }
         for wrong in ({"level": "loud"}, {"audience": "everybody"}, {"run": 0}, {"fold": "perhaps"}):
             with pytest.raises(Refused) as refused:
                 client.get("/api/logs", **wrong)
             assert refused.value.code == "control.argument"
         assert client.links("cards") == [{"fid": "0x1", "process": "cards"}]
         assert client.get("/api/series", names="rate", seconds=10)["series"] == {"rate": {"t": [1], "v": [10]}}
-        for path, query in (("/api/logs", {"lines": 0}), ("/api/logs", {"lines": "x"}), ("/api/series", {"names": "rate", "seconds": 1e9}), ("/api/series", {"seconds": 10}), ("/api/runs/x", {}), ("/api/runs/0", {})):
+        for path, query in (
+            ("/api/logs", {"lines": 0}),
+            ("/api/logs", {"lines": "x"}),
+            ("/api/series", {"names": "rate", "seconds": 1e9}),
+            ("/api/series", {"seconds": 10}),
+            ("/api/runs/x", {}),
+            ("/api/runs/0", {}),
+        ):
             with pytest.raises(Refused) as found:
                 client.get(path, **query)
             assert found.value.code == "control.argument", path
@@ -325,14 +393,23 @@ def test_rules_and_metrics_are_asked_for_by_the_token_of_a_viewer(room):
     with program(room, role="viewer") as client:
         assert client.get("/api/rules").json() == {"rules": [{"name": "dead_time"}]}
         answer = client.get("/api/metrics")
-        assert answer.text == "rodeo_room_run_number 0\n" and answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert answer.text == "rodeo_room_run_number 0\n" and answer.headers["content-type"].startswith(
+            "text/plain; version=0.0.4"
+        )
         assert client.post("/api/commands/alarm_test", json={"rule": "dead_time"}).status_code == 403
     assert httpx.get(f"{room.base}/api/metrics", timeout=PATIENCE_S).status_code == 401
 
 
 def test_what_there_is_not_is_said(room):
     with program(room) as client:
-        for method, path in (("GET", "/api/nothing"), ("POST", "/api/state"), ("DELETE", "/api/state"), ("GET", "/x.js"), ("GET", "/../server.py"), ("GET", "/%2e%2e/server.py")):
+        for method, path in (
+            ("GET", "/api/nothing"),
+            ("POST", "/api/state"),
+            ("DELETE", "/api/state"),
+            ("GET", "/x.js"),
+            ("GET", "/../server.py"),
+            ("GET", "/%2e%2e/server.py"),
+        ):
             answer = client.request(method, path)
             assert answer.status_code in (404, 405) and answer.json()["code"] == "control.no_route", path
         answer = client.post("/api/commands/strat")
@@ -343,7 +420,9 @@ def test_what_there_is_not_is_said(room):
 def test_the_description_for_machines_is_of_the_routes_there_are(room):
     described = json.loads((HERE / "openapi.json").read_text())
     there_are = {(method.lower(), path) for method, path, _ in room.room.server.routes()} | {("get", "/api/live")}
-    assert {(method, path) for path, item in described["paths"].items() for method in item if method != "parameters"} == there_are
+    assert {
+        (method, path) for path, item in described["paths"].items() for method in item if method != "parameters"
+    } == there_are
     schemas = described["components"]["schemas"]
     for path, item in described["paths"].items():
         named = set(re.findall(r"\{(\w+)\}", path))

@@ -64,7 +64,9 @@ def test_of_too_many_connections_that_wait_the_oldest_goes():
 
 
 def program(room, role):
-    return httpx.Client(base_url=room.base, headers={"Authorization": f"Bearer {room.tokens[role]}"}, timeout=scaled(60))
+    return httpx.Client(
+        base_url=room.base, headers={"Authorization": f"Bearer {room.tokens[role]}"}, timeout=scaled(60)
+    )
 
 
 def test_half_requests_keep_nobody_out(room):

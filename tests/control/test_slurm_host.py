@@ -91,7 +91,9 @@ async def until(condition, seconds=90):
 
 
 def spec(name, *argv, directory="/tmp", **options):
-    return LaunchSpec(name=name, argv=list(argv), environment={"PATH": os.environ["PATH"]}, directory=str(directory), **options)
+    return LaunchSpec(
+        name=name, argv=list(argv), environment={"PATH": os.environ["PATH"]}, directory=str(directory), **options
+    )
 
 
 async def ended(host, name):
@@ -99,6 +101,7 @@ async def ended(host, name):
         for each in await tried(host.list()) or ():
             if each.name == name and each.state == "exited":
                 return each
+
     return await until(look)
 
 
@@ -106,16 +109,21 @@ async def says(host, name, words):
     async def look():
         with contextlib.suppress(Refused):
             return words in await host.tail(name, 20)
+
     await until(look)
 
 
 def test_a_real_process_is_launched_on_a_node_asked_and_ended_and_the_next_controller_finds_it(place, cluster):
-    (place / "card.toml").write_text('[emulator]\nname = "lab-card"\n[[emulator.card]]\ntype = "felix"\naddress = "e0a1:00:00.0"\nlinks = 1\nelinks_per_link = 2\n')
+    (place / "card.toml").write_text(
+        '[emulator]\nname = "lab-card"\n[[emulator.card]]\ntype = "felix"\naddress = "e0a1:00:00.0"\nlinks = 1\nelinks_per_link = 2\n'
+    )
 
     async def test():
         async with host_of(place, cluster, "one") as host, host_of(place, cluster, "two", "n2") as other:
             assert await host.list() == [] and cluster.jobs() == []
-            launched = await host.launch(spec("card", str(BUILD / "rodeo"), "emulate", str(place / "card.toml"), socket="lab-card.emulator"))
+            launched = await host.launch(
+                spec("card", str(BUILD / "rodeo"), "emulate", str(place / "card.toml"), socket="lab-card.emulator")
+            )
             await other.launch(spec("plain", "sleep", "1000"))
             assert len(cluster.jobs()) == 2
 
@@ -128,10 +136,13 @@ def test_a_real_process_is_launched_on_a_node_asked_and_ended_and_the_next_contr
             again = SlurmHost("lab", host.directory, "one", "n1", patience=PATIENCE)
             found = await until(lambda: tried(again.list()))
             assert [(each.name, each.pid, each.state) for each in found] == [("card", launched.pid, "running")]
-            assert [each.name for each in await until(lambda: tried(other.list()))] == ["plain"] and len(cluster.jobs()) == 2
+            assert [each.name for each in await until(lambda: tried(other.list()))] == ["plain"] and len(
+                cluster.jobs()
+            ) == 2
             await again.signal("card", signal.SIGTERM)
             assert (await ended(again, "card")).exit_status == 0
             await again.close()
+
     asyncio.run(test())
 
 
@@ -150,6 +161,7 @@ def test_a_job_in_which_nothing_runs_any_more_is_given_back(place, cluster):
             assert await until(lambda: tried(host.list())) == []
             await host.launch(spec("short", "true"))  # the host can be allocated again
             assert (await ended(host, "short")).exit_status == 0
+
     asyncio.run(test())
 
 
@@ -173,6 +185,7 @@ def test_acceptance_22_a_drained_node_finishes_what_runs_and_gets_nothing_new(pl
         finally:
             cluster.said("scontrol", "update", "nodename=n1", "state=resume")
             cluster.until(lambda: cluster.node_state("n1") == "idle")
+
     asyncio.run(test())
 
 
@@ -182,7 +195,9 @@ def test_acceptance_22_a_cancelled_job_lets_its_processes_end_and_their_exits_ar
     async def test():
         async with host_of(place, cluster, "cancelled") as host:
             await host.launch(spec("orderly", sys.executable, "-c", script))
-            await host.launch(spec("stray", "sh", "-c", "trap '' TERM; setsid sleep 1000 & trap - TERM; echo up; exec sleep 1000"))
+            await host.launch(
+                spec("stray", "sh", "-c", "trap '' TERM; setsid sleep 1000 & trap - TERM; echo up; exec sleep 1000")
+            )
             await says(host, "orderly", "up")
             await says(host, "stray", "up")
             number = cluster.jobs()[0][0]
@@ -191,7 +206,10 @@ def test_acceptance_22_a_cancelled_job_lets_its_processes_end_and_their_exits_ar
             assert (await ended(host, "stray")).signal == signal.SIGTERM
             await until(lambda: cluster.jobs() == [])
             found = await until(lambda: tried(host.list()))
-            assert {each.name: (each.exit_status, each.signal) for each in found} == {"orderly": (4, None), "stray": (None, signal.SIGTERM)}
+            assert {each.name: (each.exit_status, each.signal) for each in found} == {
+                "orderly": (4, None),
+                "stray": (None, signal.SIGTERM),
+            }
             assert "draining" in await host.tail("orderly", 10)  # from the shared file system: the agent is gone
             with pytest.raises(Refused) as refused:
                 await host.signal("orderly", signal.SIGTERM)
@@ -202,6 +220,7 @@ def test_acceptance_22_a_cancelled_job_lets_its_processes_end_and_their_exits_ar
             for name in ("orderly", "stray"):
                 await host.forget(name)
             assert await until(lambda: tried(host.list())) == []
+
     asyncio.run(test())
 
 
@@ -212,13 +231,22 @@ def test_acceptance_22_a_crash_leaves_a_core_file_that_is_named(place, cluster):
         async with host_of(place, cluster, "crash") as host:
             directory = place / "cores"
             directory.mkdir()
-            await host.launch(spec("crash", sys.executable, "-c", "import os, time; print('up', flush=True); time.sleep(1000)", directory=directory))
+            await host.launch(
+                spec(
+                    "crash",
+                    sys.executable,
+                    "-c",
+                    "import os, time; print('up', flush=True); time.sleep(1000)",
+                    directory=directory,
+                )
+            )
             await says(host, "crash", "up")
             await host.signal("crash", signal.SIGSEGV)
             found = await ended(host, "crash")
             assert (found.exit_status, found.signal) == (None, signal.SIGSEGV)
             if not pattern.startswith("|") and "/" not in pattern and resource.getrlimit(resource.RLIMIT_CORE)[1] != 0:
                 assert [Path(found.core)] == list(directory.iterdir())
+
     asyncio.run(test())
 
 
@@ -226,7 +254,9 @@ def test_a_slurmctld_that_is_killed_stops_nothing(place, cluster):
     async def test():
         async with host_of(place, cluster, "alone") as host:
             await host.launch(spec("run", "sleep", "1000"))
-            cluster.said("scontrol", "update", f"jobid={cluster.jobs()[0][0]}", "comment=noted-by-now")  # slurmctld remembers only saved jobs after a restart
+            cluster.said(
+                "scontrol", "update", f"jobid={cluster.jobs()[0][0]}", "comment=noted-by-now"
+            )  # slurmctld remembers only saved jobs after a restart
             cluster.until(lambda: b"noted-by-now" in cluster.note())
             cluster.kill("slurmctld")
             try:
@@ -241,7 +271,11 @@ def test_a_slurmctld_that_is_killed_stops_nothing(place, cluster):
             finally:
                 cluster.start("slurmctld", "-D", "-f", str(cluster.home / "slurm.conf"))
                 cluster.until(lambda: "n1" in cluster.said("squeue", "--noheader", "--format=%N"))
-            assert {each.name: each.state for each in await until(lambda: tried(host.list()))} == {"run": "running", "more": "exited"}
+            assert {each.name: each.state for each in await until(lambda: tried(host.list()))} == {
+                "run": "running",
+                "more": "exited",
+            }
+
     asyncio.run(test())
 
 
@@ -282,13 +316,21 @@ def test_what_ran_on_a_node_that_died_has_ended_and_nobody_saw_how(place, cluste
                 assert (found.pid, found.exit_status, found.signal) == (launched.pid, None, None)
             finally:
                 cluster.start("n2")
-                cluster.until(lambda: cluster.said("scontrol", "update", "nodename=n2", "state=resume") is not None and cluster.node_state("n2") == "idle")
+                cluster.until(
+                    lambda: (
+                        cluster.said("scontrol", "update", "nodename=n2", "state=resume") is not None
+                        and cluster.node_state("n2") == "idle"
+                    )
+                )
+
     asyncio.run(test())
 
 
 def is_of_job(entry):
     with contextlib.suppress(OSError):
-        return (entry / "cmdline").read_bytes().startswith(b"slurmstepd") and kernel.variable_of(entry.name, "SLURM_CONF") == os.environ["SLURM_CONF"]
+        return (entry / "cmdline").read_bytes().startswith(b"slurmstepd") and kernel.variable_of(
+            entry.name, "SLURM_CONF"
+        ) == os.environ["SLURM_CONF"]
     return False
 
 

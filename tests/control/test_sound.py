@@ -26,14 +26,26 @@ READOUT = {
     "offered_rate_hz": None,
     "chunks": {"sent": 10, "built": 8, "lost": {"late": 2}},
     "limited_by": "nothing",
-    "fragments": {"built": 4, "incomplete": 1, "incomplete_by_reason": {"missing": 1}, "missing_links": [], "removed_links": []},
+    "fragments": {
+        "built": 4,
+        "incomplete": 1,
+        "incomplete_by_reason": {"missing": 1},
+        "missing_links": [],
+        "removed_links": [],
+    },
     "bytes": {"in": 100, "payload": 90, "written": 80},
     "files": ["/x"],
     "consumers": {"recorder": {"consumed": 4, "stalls": 0, "counters": {"bytes_written": 80}}},
     "input": {"sent": 10},
     "phase": "running",
     "limited_by_now": "nothing",
-    "robs": [{"source_id": "0x1", "pool_fill": 0.5, "links": [{"fid": "0x10", "state": "active", "chunks": 5, "missing": 0, "bad": 0}]}],
+    "robs": [
+        {
+            "source_id": "0x1",
+            "pool_fill": 0.5,
+            "links": [{"fid": "0x10", "state": "active", "chunks": 5, "missing": 0, "bad": 0}],
+        }
+    ],
     "queue_fill": {"recorder": 0.25},
 }
 EMULATOR = {
@@ -68,7 +80,10 @@ def test_a_whole_status_has_no_problem(kind):
 
 
 def test_a_held_readout_says_who_it_is_and_nothing_of_a_run():
-    assert checked("readout", {"process": {"phase": "ready", "pid": 5}}) == ({"process": {"phase": "ready", "pid": 5}}, ())
+    assert checked("readout", {"process": {"phase": "ready", "pid": 5}}) == (
+        {"process": {"phase": "ready", "pid": 5}},
+        (),
+    )
     assert "run is missing" in checked("readout", {"process": {"phase": "running"}})[1]
 
 
@@ -110,7 +125,9 @@ def test_what_is_no_table_is_one_problem(status):
 
 
 def test_problems_are_bounded():
-    _, problems = checked("readout", {**READOUT, "chunks": {"sent": 1, "built": 1, "lost": {str(index): "x" for index in range(1000)}}})
+    _, problems = checked(
+        "readout", {**READOUT, "chunks": {"sent": 1, "built": 1, "lost": {str(index): "x" for index in range(1000)}}}
+    )
     assert len(problems) == MOST_PROBLEMS + 1 and problems[-1] == "and 984 more"
 
 
@@ -119,7 +136,11 @@ def broken(random_, value):
     nonsense = [None, -1, 1e308 * 10, 10**30, "x", [], {}, [[]], {"a": {}}, True, float("nan"), [None], {"": None}]
     if isinstance(value, dict) and value and random_.random() < 0.8:
         key = random_.choice(list(value))
-        return {**value, key: broken(random_, value[key])} if random_.random() < 0.8 else {other: one for other, one in value.items() if other != key}
+        return (
+            {**value, key: broken(random_, value[key])}
+            if random_.random() < 0.8
+            else {other: one for other, one in value.items() if other != key}
+        )
     if isinstance(value, list) and value and random_.random() < 0.8:
         return [broken(random_, value[0]), *value[1:]]
     return random_.choice(nonsense)

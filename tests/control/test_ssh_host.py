@@ -25,7 +25,10 @@ PATIENCE = scaled(6)
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(SSHD is None or shutil.which("ssh-keygen") is None, reason="Debian packages are missing: openssh-server openssh-client"),
+    pytest.mark.skipif(
+        SSHD is None or shutil.which("ssh-keygen") is None,
+        reason="Debian packages are missing: openssh-server openssh-client",
+    ),
 ]
 
 
@@ -35,34 +38,59 @@ class Server:
     def __init__(self, directory):
         self.directory, self.process, self.port = directory, None, None
         for name in ("host", "user"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)], check=True, timeout=scaled(60), stdin=subprocess.DEVNULL)
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)],
+                check=True,
+                timeout=scaled(60),
+                stdin=subprocess.DEVNULL,
+            )
         shutil.copy(directory / "user.pub", directory / "authorized")
-        with contextlib.suppress(PermissionError):  # only root's sshd needs this directory; without an init process it does not exist
+        with contextlib.suppress(
+            PermissionError
+        ):  # only root's sshd needs this directory; without an init process it does not exist
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
 
     def start(self):
         self.port = self.port or free_port()
         (self.directory / "sshd.conf").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.directory}/host\nAuthorizedKeysFile {self.directory}/authorized\nPidFile none\nStrictModes no\n"
-            "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nPermitRootLogin prohibit-password\nPrintMotd no\n")
+            "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nPermitRootLogin prohibit-password\nPrintMotd no\n"
+        )
         with open(self.directory / "sshd.log", "ab") as log:
-            self.process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(self.directory / "sshd.conf")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                [SSHD, "-D", "-e", "-f", str(self.directory / "sshd.conf")],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         (self.directory / "known").write_text(f"[127.0.0.1]:{self.port} {(self.directory / 'host.pub').read_text()}")
         (self.directory / "ssh.conf").write_text(
             f"Host far\n  HostName 127.0.0.1\n  Port {self.port}\n  User {user()}\n  IdentityFile {self.directory}/user\n  IdentitiesOnly yes\n"
-            f"  UserKnownHostsFile {self.directory}/known\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n")
+            f"  UserKnownHostsFile {self.directory}/known\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n"
+        )
         deadline = time.monotonic() + scaled(60)
         while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=scaled(5)) as one:
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), timeout=scaled(5)) as one,
+            ):
                 if one.recv(4) == b"SSH-":
                     return
-            assert self.process.poll() is None and time.monotonic() < deadline, (self.directory / "sshd.log").read_text()
+            assert self.process.poll() is None and time.monotonic() < deadline, (
+                self.directory / "sshd.log"
+            ).read_text()
             time.sleep(0.05)
 
     def sessions(self):
         """Pids of the server's processes, one or two per connection."""
-        return [int(entry.name) for entry in Path("/proc").iterdir()
-                if entry.name.isdigit() and (found := kernel.seen(int(entry.name))) is not None and self.process.pid in (found.parent, *parents_of(found.parent))]
+        return [
+            int(entry.name)
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdigit()
+            and (found := kernel.seen(int(entry.name))) is not None
+            and self.process.pid in (found.parent, *parents_of(found.parent))
+        ]
 
     def stop(self):
         """Stops the server and all its connections."""
@@ -157,16 +185,27 @@ async def ended(host, name):
     async def look():
         found = await process(host, name)
         return found if found.state == "exited" else None
+
     return await until(look)
 
 
 def test_a_real_process_is_launched_asked_and_ended_over_ssh(server):
-    (server.directory / "card.toml").write_text('[emulator]\nname = "lab-card"\n[[emulator.card]]\ntype = "felix"\naddress = "e0a1:00:00.0"\nlinks = 1\nelinks_per_link = 2\n')
+    (server.directory / "card.toml").write_text(
+        '[emulator]\nname = "lab-card"\n[[emulator.card]]\ntype = "felix"\naddress = "e0a1:00:00.0"\nlinks = 1\nelinks_per_link = 2\n'
+    )
 
     async def test():
         async with host_of(server) as host:
             assert await host.list() == []
-            await host.launch(spec("card", str(BUILD / "rodeo"), "emulate", str(server.directory / "card.toml"), socket="lab-card.emulator"))
+            await host.launch(
+                spec(
+                    "card",
+                    str(BUILD / "rodeo"),
+                    "emulate",
+                    str(server.directory / "card.toml"),
+                    socket="lab-card.emulator",
+                )
+            )
 
             async def status():
                 with contextlib.suppress(Refused):
@@ -176,6 +215,7 @@ def test_a_real_process_is_launched_asked_and_ended_over_ssh(server):
             await host.signal("card", signal.SIGTERM)
             assert (await ended(host, "card")).exit_status == 0
             assert await host.tail("card", 5) != []
+
     asyncio.run(test())
 
 
@@ -198,6 +238,7 @@ def test_processes_outlive_the_connection_and_the_server(server):
             assert (found.pid, found.state, found.tag) == (before.pid, "running", {"launch": 7})
             await host.signal("long", signal.SIGTERM)
             assert (await ended(host, "long")).signal == signal.SIGTERM  # its own agent has started it
+
     asyncio.run(test())
 
 
@@ -209,14 +250,23 @@ def test_processes_outlive_the_controller_and_the_next_one_finds_them(server):
             assert kernel.seen(before.pid) is not None
             found = await until(lambda: tried(host.list()))
             assert [(each.name, each.pid, each.state) for each in found] == [("long", before.pid, "running")]
+
     asyncio.run(test())
 
 
 def test_a_host_that_is_not_reached_says_why_and_refuses_no_controller(server, monkeypatch):
     async def test():
         stranger = server.directory / "stranger"
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)], check=True, timeout=scaled(60), stdin=subprocess.DEVNULL)
-        monkeypatch.setenv("RODEO_SSH", f"ssh -F {server.directory}/ssh.conf -i {stranger} -o IdentityFile={stranger} -o User=nobody-of-this-name")
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)],
+            check=True,
+            timeout=scaled(60),
+            stdin=subprocess.DEVNULL,
+        )
+        monkeypatch.setenv(
+            "RODEO_SSH",
+            f"ssh -F {server.directory}/ssh.conf -i {stranger} -o IdentityFile={stranger} -o User=nobody-of-this-name",
+        )
         host = SshHost("lab", server.directory / "agent", "node", "far", patience=PATIENCE)
         await host.open()
         with pytest.raises(Refused) as refused:
@@ -230,6 +280,7 @@ def test_a_host_that_is_not_reached_says_why_and_refuses_no_controller(server, m
             await host.list()
         assert refused.value.code == "control.launcher"
         await host.close()
+
     asyncio.run(test())
 
 
@@ -245,6 +296,7 @@ def test_what_a_login_writes_first_is_passed_over(server):
             host.way = loud
             assert await host.list() == []
             await host.close()
+
     asyncio.run(test())
 
 
@@ -276,6 +328,11 @@ def test_a_run_over_ssh_is_taken_counted_and_closed(server):
 
 
 def test_the_package_that_a_relay_runs_is_this_one(server):
-    done = subprocess.run([sys.executable, "-B", "-m", "rodeo.control.relay", "--system", "lab", "--host", "none"], capture_output=True, text=True, timeout=scaled(60),
-                          stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "rodeo.control.relay", "--system", "lab", "--host", "none"],
+        capture_output=True,
+        text=True,
+        timeout=scaled(60),
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 4 and '"control.host_silent"' in done.stdout

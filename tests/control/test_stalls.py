@@ -10,12 +10,30 @@ from test_derive import READY
 
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
-from rodeo.control.headline import GOOD_S, LOSES_DATA, LOSES_TRIGGERS, NO_DATA, NO_TRIGGERS, FlowMeter, Headline, Trouble, first_cause, headline, troubled
+from rodeo.control.headline import (
+    GOOD_S,
+    LOSES_DATA,
+    LOSES_TRIGGERS,
+    NO_DATA,
+    NO_TRIGGERS,
+    FlowMeter,
+    Headline,
+    Trouble,
+    first_cause,
+    headline,
+    troubled,
+)
 from rodeo.control.numbers import Moment, limited_by, numbers, of_process
 from rodeo.control.system import ProcessClass
 
-CHAIN = (CARDS, ProcessClass("router", "router", Path("/lab/r")), ProcessClass("readout", "readout", Path("/lab/readout.toml"), count=2),
-         ProcessClass("supervisor", "supervisor", Path("/lab/f")), ProcessClass("node", "node", Path("/lab/f")), ProcessClass("recorder", "recorder", Path("/lab/f")))
+CHAIN = (
+    CARDS,
+    ProcessClass("router", "router", Path("/lab/r")),
+    ProcessClass("readout", "readout", Path("/lab/readout.toml"), count=2),
+    ProcessClass("supervisor", "supervisor", Path("/lab/f")),
+    ProcessClass("node", "node", Path("/lab/f")),
+    ProcessClass("recorder", "recorder", Path("/lab/f")),
+)
 NETWORK = (CHAIN[2],)  # readouts of real cards or of the network: no process knows of triggers
 LOOKS, BEGIN, STEP_S = 8, 2, 0.9  # the fault begins after so many looks
 DEAD_TIME, INCOMPLETE = 0.05, 1000.0
@@ -33,11 +51,26 @@ class Room:
 
     @staticmethod
     def _first(kind):
-        return {"emulator": {"trigger": {"offered": 0, "accepted": 0, "held": False}, "functions": [{"counters": {"chunks_dropped": 0}}]},
-                "router": {"links": 2, "chunks": {"sent": 0}, "subscribers": [{"name": "readout-1", "waits": 0}, {"name": "readout-2", "waits": 0}]},
-                "readout": {"robs": [{"source_id": "0x1"}], "fragments": {"built": 0, "incomplete": 0}, "chunks": {"sent": 0, "built": 0, "lost": {}}, "limited_by_now": "nothing"},
-                "supervisor": {"events": {"in": 0, "accepted": 0}, "limited_by": "nothing"},
-                "node": {"events": {"assigned": 0, "under_way": 0}}, "recorder": {"events": {"recorded": 0, "waiting": 0}}}[kind]
+        return {
+            "emulator": {
+                "trigger": {"offered": 0, "accepted": 0, "held": False},
+                "functions": [{"counters": {"chunks_dropped": 0}}],
+            },
+            "router": {
+                "links": 2,
+                "chunks": {"sent": 0},
+                "subscribers": [{"name": "readout-1", "waits": 0}, {"name": "readout-2", "waits": 0}],
+            },
+            "readout": {
+                "robs": [{"source_id": "0x1"}],
+                "fragments": {"built": 0, "incomplete": 0},
+                "chunks": {"sent": 0, "built": 0, "lost": {}},
+                "limited_by_now": "nothing",
+            },
+            "supervisor": {"events": {"in": 0, "accepted": 0}, "limited_by": "nothing"},
+            "node": {"events": {"assigned": 0, "under_way": 0}},
+            "recorder": {"events": {"recorded": 0, "waiting": 0}},
+        }[kind]
 
     def go_on(self, *, offered=900, accepted=900, built=900, of=None, silent=(), lost=0, card_lost=0, say=None):
         """One look: counters grow by so much, of a readout by `of`. `silent` processes keep their last status. `say` {process: members of its status}."""
@@ -47,7 +80,11 @@ class Room:
                 continue
             status, kind = copy.deepcopy(status), self.members[name].kind
             if kind == "emulator":
-                status["trigger"].update(offered=status["trigger"]["offered"] + offered, accepted=status["trigger"]["accepted"] + accepted, held=self.held)
+                status["trigger"].update(
+                    offered=status["trigger"]["offered"] + offered,
+                    accepted=status["trigger"]["accepted"] + accepted,
+                    held=self.held,
+                )
                 status["functions"][0]["counters"]["chunks_dropped"] += card_lost
             elif kind == "router":
                 status["chunks"]["sent"] += 2 * built
@@ -61,13 +98,33 @@ class Room:
         return self._judged()
 
     def _judged(self):
-        after = Moment(self.now_s, {name: (self.members[name].kind, status) for name, status in self.status.items()}, answered_s=dict(self.answered_s))
+        after = Moment(
+            self.now_s,
+            {name: (self.members[name].kind, status) for name, status in self.status.items()},
+            answered_s=dict(self.answered_s),
+        )
         looks, run = tuple(self._look(name, member) for name, member in self.members.items()), row()
         derived, known = derive(looks, run, None, replace(READY, without=self.without)), numbers(self.before, after)
         flow = self.meter.look(self.now_s, known, self.before, after, self.without)
-        cause = first_cause(derived, looks, limited_by(self.before, after), run=run, standing=troubled(flow, DEAD_TIME), stalled=flow.stalled)
+        cause = first_cause(
+            derived,
+            looks,
+            limited_by(self.before, after),
+            run=run,
+            standing=troubled(flow, DEAD_TIME),
+            stalled=flow.stalled,
+        )
         word = headline(derived, flow, cause, run=run, incomplete_limit_ppm=INCOMPLETE, dead_time_limit=DEAD_TIME)
-        alarms = conditions(derived, looks, known, run=run, memory=READY, limited_by=cause, headline=word, process_numbers={name: of_process(name, self.before, after) for name in self.members})
+        alarms = conditions(
+            derived,
+            looks,
+            known,
+            run=run,
+            memory=READY,
+            limited_by=cause,
+            headline=word,
+            process_numbers={name: of_process(name, self.before, after) for name in self.members},
+        )
         self.before = after
         return word, cause, {one.cause: one for one in alarms}
 
@@ -90,11 +147,21 @@ def after_some_looks(fault, room=None, dead=None):
 STOPPED = {"accepted": 0, "built": 0}  # the cards are busy: triggers are offered, none is accepted
 FULL = {  # process -> what says so, and the first cause
     "cards": ({}, None),  # the cards are busy because of the stages after them, which say nothing
-    "router": ({"router": {"standing": [{"name": "reader", "waits_for": "pages", "seconds": 9.0}]}}, ("router", "reader waits for pages")),
+    "router": (
+        {"router": {"standing": [{"name": "reader", "waits_for": "pages", "seconds": 9.0}]}},
+        ("router", "reader waits for pages"),
+    ),
     "readout-1": ({"readout-1": {"limited_by_now": "writer"}}, ("readout-1", "writer")),
     "supervisor": ({"supervisor": {"limited_by": "retention"}}, ("supervisor", "retention")),
     "node": ({"supervisor": {"limited_by": "filter nodes"}}, ("supervisor", "filter nodes")),
-    "recorder": ({"supervisor": {"limited_by": "filter nodes"}, "node": {"events": {"assigned": 9, "under_way": 10}}, "recorder": {"events": {"recorded": 9, "waiting": 8}}}, ("recorder", "disk")),
+    "recorder": (
+        {
+            "supervisor": {"limited_by": "filter nodes"},
+            "node": {"events": {"assigned": 9, "under_way": 10}},
+            "recorder": {"events": {"recorded": 9, "waiting": 8}},
+        },
+        ("recorder", "disk"),
+    ),
 }
 
 
@@ -114,16 +181,27 @@ def test_each_stall_has_its_word_and_one_cause_everywhere(name, fault):
         word, picture, alarms = after_some_looks({**STOPPED, "say": says})
     else:
         word, picture, alarms = after_some_looks({"accepted": 500, "built": 500, "say": says})
-        assert (word.word, word.severity, word.cause, picture) == (LOSES_TRIGGERS, "warning", of(cause), of(cause)) and "no_data" not in alarms
+        assert (word.word, word.severity, word.cause, picture) == (
+            LOSES_TRIGGERS,
+            "warning",
+            of(cause),
+            of(cause),
+        ) and "no_data" not in alarms
         return
     assert (word.word, word.severity, word.cause, picture) == (NO_DATA, "alarm", of(cause), of(cause))
     assert alarms["no_data"].process == (cause and cause[0]) and alarms["no_data"].what == word.what
-    assert {each.split(":")[1] for each in alarms if each.startswith("back_pressure")} == ({cause[0]} if cause else set())
+    assert {each.split(":")[1] for each in alarms if each.startswith("back_pressure")} == (
+        {cause[0]} if cause else set()
+    )
 
 
 @pytest.mark.parametrize("classes", [CHAIN, NETWORK])
 def test_triggers_without_an_event_are_no_data(classes):
-    word, _, _ = after_some_looks({"built": 0}, Room(classes)) if classes is CHAIN else after_some_looks({"built": 0, "say": {"readout-1": {"limited_by_now": "writer"}}}, Room(classes))
+    word, _, _ = (
+        after_some_looks({"built": 0}, Room(classes))
+        if classes is CHAIN
+        else after_some_looks({"built": 0, "say": {"readout-1": {"limited_by_now": "writer"}}}, Room(classes))
+    )
     assert (word.word, word.severity) == (NO_DATA, "alarm")
     assert classes is CHAIN or word.cause == of(("readout-1", "writer")), "a full disk without an authority"
 
@@ -140,10 +218,18 @@ def test_without_triggers_and_without_a_cause_no_trigger_comes():
 @pytest.mark.parametrize("classes", [CHAIN, NETWORK])
 def test_one_readout_that_builds_nothing_loses_data(classes):
     word, cause, alarms = after_some_looks({"of": {"readout-2": 0}}, Room(classes))
-    assert (word.word, word.severity, word.cause) == (LOSES_DATA, "alarm", of(("readout-2", "builds nothing"))) and cause == word.cause
+    assert (word.word, word.severity, word.cause) == (
+        LOSES_DATA,
+        "alarm",
+        of(("readout-2", "builds nothing")),
+    ) and cause == word.cause
     assert "stall:readout-2" in alarms and "stall:readout-1" not in alarms
-    word, cause, _ = after_some_looks({"of": {"readout-2": 0}, "say": {"readout-1": {"limited_by_now": "writer"}}}, Room(classes))
-    assert word.word == LOSES_DATA and cause == of(("readout-1", "writer")), "a process that says what it waits for is named first"
+    word, cause, _ = after_some_looks(
+        {"of": {"readout-2": 0}, "say": {"readout-1": {"limited_by_now": "writer"}}}, Room(classes)
+    )
+    assert word.word == LOSES_DATA and cause == of(("readout-1", "writer")), (
+        "a process that says what it waits for is named first"
+    )
 
 
 @pytest.mark.parametrize("classes", [CHAIN, NETWORK])
@@ -157,7 +243,9 @@ def test_a_readout_without_which_the_run_goes_on_may_build_nothing(classes):
     assert after_some_looks({"of": {"readout-1": 0}}, room)[0].word == NO_DATA, "no readout of the run builds"
 
 
-@pytest.mark.parametrize(("lost", "word"), [({"lost": 0}, "RUNNING"), ({"lost": 1}, LOSES_DATA), ({"card_lost": 2}, LOSES_DATA)])
+@pytest.mark.parametrize(
+    ("lost", "word"), [({"lost": 0}, "RUNNING"), ({"lost": 1}, LOSES_DATA), ({"card_lost": 2}, LOSES_DATA)]
+)
 def test_lost_chunks_of_readouts_and_cards_reach_the_headline(lost, word):
     assert after_some_looks(lost)[0].word == word  # of 1,800 chunks between two looks; the limit is 1 of 1,000
 
@@ -165,7 +253,9 @@ def test_lost_chunks_of_readouts_and_cards_reach_the_headline(lost, word):
 def test_links_that_are_out_of_the_build_lose_nothing():
     room = Room()
     for count in range(4):
-        word = room.go_on(say={"readout-1": {"chunks": {"sent": 9, "built": 9, "lost": {"link_removed": 1000 * count}}}})[0].word
+        word = room.go_on(
+            say={"readout-1": {"chunks": {"sent": 9, "built": 9, "lost": {"link_removed": 1000 * count}}}}
+        )[0].word
     assert word == "RUNNING"
 
 
@@ -173,9 +263,17 @@ def test_a_run_of_few_triggers_takes_data():
     """One trigger in four looks. The readout may be asked before or after it has built the event."""
     room = Room()
     for _ in range(5):
-        for counts in ({"offered": 1, "accepted": 1, "built": 0}, {"offered": 0, "accepted": 0, "built": 1}, *[{"offered": 0, "accepted": 0, "built": 0}] * 2):
+        for counts in (
+            {"offered": 1, "accepted": 1, "built": 0},
+            {"offered": 0, "accepted": 0, "built": 1},
+            *[{"offered": 0, "accepted": 0, "built": 0}] * 2,
+        ):
             assert room.go_on(**counts)[0].word == "RUNNING"
-        for counts in ({"offered": 0, "accepted": 0, "built": 1}, {"offered": 1, "accepted": 1, "built": 0}, *[{"offered": 0, "accepted": 0, "built": 0}] * 2):
+        for counts in (
+            {"offered": 0, "accepted": 0, "built": 1},
+            {"offered": 1, "accepted": 1, "built": 0},
+            *[{"offered": 0, "accepted": 0, "built": 0}] * 2,
+        ):
             assert room.go_on(**counts)[0].word == "RUNNING"
 
 
@@ -184,7 +282,11 @@ def test_triggers_that_are_held_for_a_process_that_is_gone_are_no_data():
     room.go_on()
     room.held, room.status["readout-1"], room.words["readout-1"] = True, None, "killed"
     word, cause, alarms = room.go_on(offered=0, accepted=0, built=0)
-    assert (word.word, word.severity, word.cause) == (NO_DATA, "alarm", of(("readout-1", "has failed"))) and cause == word.cause
+    assert (word.word, word.severity, word.cause) == (
+        NO_DATA,
+        "alarm",
+        of(("readout-1", "has failed")),
+    ) and cause == word.cause
     assert alarms["no_data"].what == word.what == "the run takes no data: readout-1: has failed"
     room = Room(held=True)
     assert room.go_on(offered=0, accepted=0, built=0)[0].word == "PAUSED", "a person holds the triggers"
@@ -197,7 +299,11 @@ def test_a_trouble_that_has_healed_is_no_reason_any_more():
     assert said == "", "an alarm without a cause says nothing"
     said = trouble.look(1.0, bad, said)
     assert said == "the run takes no data: node: has failed"
-    assert trouble.look(2.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said, "the first cause stays"
+    assert trouble.look(2.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said, (
+        "the first cause stays"
+    )
     assert trouble.look(3.0, good, said) == said and trouble.look(3.0 + GOOD_S - 0.1, good, said) == said
-    assert trouble.look(63.0, Headline("PAUSED", "warning"), said) == said and trouble.look(64.0, good, said) == said, "the minute begins anew"
+    assert trouble.look(63.0, Headline("PAUSED", "warning"), said) == said and trouble.look(64.0, good, said) == said, (
+        "the minute begins anew"
+    )
     assert trouble.look(64.0 + GOOD_S, good, said) == ""

@@ -61,7 +61,10 @@ def stop(room, name):
         time.sleep(STOPPED_S)
     finally:
         os.kill(pid, signal.SIGCONT)
-    room.until(lambda document: document["state"] == "RUNNING" and set(phases(document).values()) == {"running"}, f"{name} is there again")
+    room.until(
+        lambda document: document["state"] == "RUNNING" and set(phases(document).values()) == {"running"},
+        f"{name} is there again",
+    )
     had = recorded(room.document())
     room.until(lambda document: recorded(document) > had + 200, f"events are recorded again after {name}")
 
@@ -74,11 +77,15 @@ def test_each_class_may_be_stopped_for_half_a_minute(room):
         counts = counted(room)
         stop(room, name)
         cost = {key: count - counts.get(key, 0) for key, count in counted(room).items()}
-        assert (room.document()["run"]["number"], pids(room)) == (number, before), f"the run or a process did not survive {name}"
+        assert (room.document()["run"]["number"], pids(room)) == (number, before), (
+            f"the run or a process did not survive {name}"
+        )
         assert counter is None or cost[counter] > 0, f"{name}: {cost}"
     done = room.command("stop")
     farm = done["farm"]
     assert (done["condition"], done["sent"], done["lost"]) == ("INCOMPLETE", done["built"], {}), done["reasons"]
     assert farm["in"] == farm["accepted"] + farm["rejected"] + farm["debug"] == done["events"], farm
-    assert farm["readout_died"] == farm["undecided"] == farm["uncleared"] == 0 < farm["partial"] and farm["reassigned"] > 0, farm
+    assert (
+        farm["readout_died"] == farm["undecided"] == farm["uncleared"] == 0 < farm["partial"] and farm["reassigned"] > 0
+    ), farm
     assert farm["recorded"] == farm["accepted"] + farm["debug"], farm

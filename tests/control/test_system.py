@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from rodeo.control.refused import Refused
-from rodeo.control.system import ProcessClass, bytes_of, check, from_values, load, replaced, seconds_of, without_password
+from rodeo.control.system import (
+    ProcessClass,
+    bytes_of,
+    check,
+    from_values,
+    load,
+    replaced,
+    seconds_of,
+    without_password,
+)
 
 BUILD = Path(os.environ.get("RODEO_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
 RODEO = BUILD / "rodeo"
@@ -93,14 +102,29 @@ def test_values_become_classes_and_members():
         ("slow", "local", 0),
     ]
     readout = lab.classes[1]
-    assert readout.per_run and readout.configuration == Path("/lab/readout.toml") and readout.stop_limit_s == 120.0 and readout.restart == "in_run"
-    assert lab.hosts[0].launcher == "ssh" and lab.member("readout-2").role == "at_least" and lab.member("nobody") is None
+    assert (
+        readout.per_run
+        and readout.configuration == Path("/lab/readout.toml")
+        and readout.stop_limit_s == 120.0
+        and readout.restart == "in_run"
+    )
+    assert (
+        lab.hosts[0].launcher == "ssh" and lab.member("readout-2").role == "at_least" and lab.member("nobody") is None
+    )
 
 
 def test_what_reads_starts_before_what_sends_and_stops_after_it():
     lab = system()
-    assert [[one.name for one in group] for group in lab.in_start_order()] == [["slow"], ["readout-1", "readout-2", "readout-3"], ["cards"]]
-    assert [[one.name for one in group] for group in lab.in_stop_order()] == [["cards"], ["readout-1", "readout-2", "readout-3"], ["slow"]]
+    assert [[one.name for one in group] for group in lab.in_start_order()] == [
+        ["slow"],
+        ["readout-1", "readout-2", "readout-3"],
+        ["cards"],
+    ]
+    assert [[one.name for one in group] for group in lab.in_stop_order()] == [
+        ["cards"],
+        ["readout-1", "readout-2", "readout-3"],
+        ["slow"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +144,10 @@ def test_so_many_of_a_class_are_needed(role, at_least, count, needed):
 
 def test_a_setting_knows_whose_it_is_and_other_braces_stay():
     member = system().member("readout-2")
-    assert replaced("{system}/{name}/{index}/{number}/{run_directory}/{else}/{}", member, "lab", "/runs/7") == "lab/readout-2/1/2//runs/7/{else}/{}"
+    assert (
+        replaced("{system}/{name}/{index}/{number}/{run_directory}/{else}/{}", member, "lab", "/runs/7")
+        == "lab/readout-2/1/2//runs/7/{else}/{}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,9 +261,15 @@ def test_every_error_is_said_as_check_says_it(tmp_path, system, cards, said):
     assert refused.value.code == "control.system" and said in refused.value.what, refused.value.what
 
 
-@pytest.mark.parametrize("address, shown", [
-    ("postgresql+psycopg://lab:s3cret@db/lab", "postgresql+psycopg://lab:***@db/lab"), ("postgresql://db/lab?user=lab&password=s3cret", "postgresql://db/lab?user=lab&password=***"),
-    ("postgresql://lab@db/lab", "postgresql://lab@db/lab"), ("sqlite:///s3cret.db", "sqlite:///s3cret.db")])
+@pytest.mark.parametrize(
+    "address, shown",
+    [
+        ("postgresql+psycopg://lab:s3cret@db/lab", "postgresql+psycopg://lab:***@db/lab"),
+        ("postgresql://db/lab?user=lab&password=s3cret", "postgresql://db/lab?user=lab&password=***"),
+        ("postgresql://lab@db/lab", "postgresql://lab@db/lab"),
+        ("sqlite:///s3cret.db", "sqlite:///s3cret.db"),
+    ],
+)
 def test_the_password_of_the_database_is_not_told(address, shown):
     text = f'[control]\nname = "lab"\ndatabase = "{address}"  # of the lab\n'
     assert without_password(text, address) == text.replace(address, shown)

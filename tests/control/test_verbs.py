@@ -53,15 +53,37 @@ def last_row(room):
     return room.rows[-1]
 
 
-@pytest.mark.parametrize(("argv", "command", "arguments"), [
-    (["start", "--type", "cosmics", "--comment", "night"], "start", {"run_type": "cosmics", "comment": "night"}),
-    (["launch", "--set", "a=1", "--set", "cards:b=2"], "launch", {"set": ["a=1", "cards:b=2"]}),
-    (["stop"], "stop", {"reason": ""}), (["go-on"], "go_on", {}), (["abort", "--confirm"], "abort", {"confirm": True}), (["recover"], "recover", {}), (["close"], "close", {}),
-    (["take"], "take", {"at_once": False}), (["take", "--at-once"], "take", {"at_once": True}), (["ask"], "ask", {}), (["ack", "process lost readout-1"], "ack", {"cause": "process lost readout-1"}),
-    (["note", "--", "-5 V on the second crate"], "note", {"text": "-5 V on the second crate", "run": None}), (["note", "--run", "3", "x"], "note", {"text": "x", "run": 3}),
-    (["quality", "muons", "bad", "--run", "3", "--from", "2026-11-24T12:00", "--confirm"], "quality",
-     {"subsystem": "muons", "verdict": "bad", "run": 3, "from_ns": 1795521600 * 10**9, "to_ns": None, "confirm": True}),
-    (["taint", "--run", "3", "the wrong mask"], "taint", {"text": "the wrong mask", "run": 3, "back": False})])
+@pytest.mark.parametrize(
+    ("argv", "command", "arguments"),
+    [
+        (["start", "--type", "cosmics", "--comment", "night"], "start", {"run_type": "cosmics", "comment": "night"}),
+        (["launch", "--set", "a=1", "--set", "cards:b=2"], "launch", {"set": ["a=1", "cards:b=2"]}),
+        (["stop"], "stop", {"reason": ""}),
+        (["go-on"], "go_on", {}),
+        (["abort", "--confirm"], "abort", {"confirm": True}),
+        (["recover"], "recover", {}),
+        (["close"], "close", {}),
+        (["take"], "take", {"at_once": False}),
+        (["take", "--at-once"], "take", {"at_once": True}),
+        (["ask"], "ask", {}),
+        (["ack", "process lost readout-1"], "ack", {"cause": "process lost readout-1"}),
+        (["note", "--", "-5 V on the second crate"], "note", {"text": "-5 V on the second crate", "run": None}),
+        (["note", "--run", "3", "x"], "note", {"text": "x", "run": 3}),
+        (
+            ["quality", "muons", "bad", "--run", "3", "--from", "2026-11-24T12:00", "--confirm"],
+            "quality",
+            {
+                "subsystem": "muons",
+                "verdict": "bad",
+                "run": 3,
+                "from_ns": 1795521600 * 10**9,
+                "to_ns": None,
+                "confirm": True,
+            },
+        ),
+        (["taint", "--run", "3", "the wrong mask"], "taint", {"text": "the wrong mask", "run": 3, "back": False}),
+    ],
+)
 def test_a_verb_is_a_command(room, capsys, argv, command, arguments):
     assert verbs.main(argv) == 0, capsys.readouterr().err
     assert last_row(room)[1:6] == ("shell", "expert", command, arguments, "done")
@@ -69,7 +91,10 @@ def test_a_verb_is_a_command(room, capsys, argv, command, arguments):
 
 def test_start_with_a_setting_launches_with_it_first(room, capsys):
     assert verbs.main(["start", "--set", "cards:emulator.trigger.rate=2kHz"]) == 0, capsys.readouterr().err
-    assert [row[3:5] for row in room.rows[-2:]] == [("launch", {"set": ["cards:emulator.trigger.rate=2kHz"]}), ("start", {"run_type": "physics", "comment": ""})]
+    assert [row[3:5] for row in room.rows[-2:]] == [
+        ("launch", {"set": ["cards:emulator.trigger.rate=2kHz"]}),
+        ("start", {"run_type": "physics", "comment": ""}),
+    ]
 
 
 def test_what_is_refused_is_said_with_what_to_do(room, capsys):
@@ -88,9 +113,18 @@ def test_names_of_operators_go_along(room, monkeypatch):
     assert verbs.main(["take"]) == 5 and last_row(room)[0] == "ana"
 
 
-@pytest.mark.parametrize(("argv", "said"), [
-    (["strat"], "did you mean `start`?"), (["stat"], "did you mean"), (["xyzzy"], "--help"), (["start", "--coment", "x"], "--help"), (["note"], "TEXT"), (["logs", "--lines", "many"], "--lines"),
-    (["ack"], "--all")])
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["strat"], "did you mean `start`?"),
+        (["stat"], "did you mean"),
+        (["xyzzy"], "--help"),
+        (["start", "--coment", "x"], "--help"),
+        (["note"], "TEXT"),
+        (["logs", "--lines", "many"], "--lines"),
+        (["ack"], "--all"),
+    ],
+)
 def test_what_is_wrong_is_told_with_what_was_meant(room, capsys, argv, said):
     assert verbs.main(argv) == 2
     error = capsys.readouterr().err
@@ -107,11 +141,32 @@ def test_the_state_is_text_or_json(room, capsys):
 def test_addresses_are_printed_by_role(room, capsys):
     assert verbs.main(["status", "--addresses"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["viewer", "shifter", "expert"] and all(f":{room.port}/?token=" in line for line in lines)
+    assert [line.split()[0] for line in lines] == ["viewer", "shifter", "expert"] and all(
+        f":{room.port}/?token=" in line for line in lines
+    )
 
 
 def test_logs_are_of_a_process_or_of_all(room, capsys):
-    assert verbs.main(["logs", "cards", "--lines", "1", "--search", "x", "--run", "7", "--level", "warning", "--audience", "operator", "--no-fold"]) == 0
+    assert (
+        verbs.main(
+            [
+                "logs",
+                "cards",
+                "--lines",
+                "1",
+                "--search",
+                "x",
+                "--run",
+                "7",
+                "--level",
+                "warning",
+                "--audience",
+                "operator",
+                "--no-fold",
+            ]
+        )
+        == 0
+    )
     asked = '{"search": "x", "run": 7, "level": "warning", "audience": "operator", "since_ns": null, "fold": false}'
     assert capsys.readouterr().out == f"01:46:40.005 warning cards  run 7: {asked}  [code=x.y]  (x3)\n"
     assert verbs.main(["logs", "--search", "x", "-o", "json"]) == 0
@@ -158,35 +213,135 @@ def test_a_lease_that_is_held_is_given_back(room):
 
 
 def test_settings_are_written_as_in_a_configuration():
-    assert _settings({"a": True, "cards:b": "2kHz", "c": 3}) == ["a=true", "cards:b=2kHz", "c=3"] and _settings(["x=1"]) == ["x=1"] and _settings(()) == []
+    assert (
+        _settings({"a": True, "cards:b": "2kHz", "c": 3}) == ["a=true", "cards:b=2kHz", "c=3"]
+        and _settings(["x=1"]) == ["x=1"]
+        and _settings(()) == []
+    )
 
 
-RUN = {"number": 12, "type": "physics", "state": "RUNNING", "condition": None, "flags": [], "seconds": 72.4, "comment": "night", "choice": None}
-NUMBERS = {"trigger_rate_hz": 99_800.0, "dead_time_fraction": 0.002, "events": 1234567, "incomplete": 3, "incomplete_ppm": 2.43, "bytes_in_per_second": 10.1e9, "bytes_written_per_second": 412e6,
-           "bytes_written": 5e9, "recording": True, "disk_free_bytes": 1e12, "disk_seconds_left": 33_480.0, "chunks": {"sent": 100, "built": 98, "lost": {"late": 2, "network": 0}}}
+RUN = {
+    "number": 12,
+    "type": "physics",
+    "state": "RUNNING",
+    "condition": None,
+    "flags": [],
+    "seconds": 72.4,
+    "comment": "night",
+    "choice": None,
+}
+NUMBERS = {
+    "trigger_rate_hz": 99_800.0,
+    "dead_time_fraction": 0.002,
+    "events": 1234567,
+    "incomplete": 3,
+    "incomplete_ppm": 2.43,
+    "bytes_in_per_second": 10.1e9,
+    "bytes_written_per_second": 412e6,
+    "bytes_written": 5e9,
+    "recording": True,
+    "disk_free_bytes": 1e12,
+    "disk_seconds_left": 33_480.0,
+    "chunks": {"sent": 100, "built": 98, "lost": {"late": 2, "network": 0}},
+}
 
 
 def test_the_text_has_what_a_shifter_looks_at():
-    document = {**DOCUMENT, "state": "RUNNING", "flags": ["DEGRADED"], "run": RUN, "numbers": NUMBERS, "limited_by": {"process": "readout-1", "stage": "file_writer"}, "time_ns": 10**18,
-                "waiting_for": ["readout-1: draining 3.2 s"],
-                "processes": [{"name": "readout-1", "kind": "readout", "host": "local", "phase": "lost", "pid": 7, "seen_ns": 10**18 - 4 * 10**9, "exit": None, "restarts": 0, "what": "", "numbers": None},
-                              {"name": "cards", "kind": "emulator", "host": "local", "phase": "failed", "pid": None, "seen_ns": None, "exit": {"status": None, "signal": "SIGSEGV", "core": True},
-                               "restarts": 2, "what": "", "numbers": {"rate_hz": 1e5}}],
-                "alarms": [{"cause": "process lost readout-1", "severity": "alarm", "raised_ns": 10**18 - 10**9, "acked_by": None, "acked_ns": None, "cleared_ns": None, "what": "silent", "value": 4, "limit": 3,
-                            "do": "look at its log", "process": "readout-1"}]}
+    document = {
+        **DOCUMENT,
+        "state": "RUNNING",
+        "flags": ["DEGRADED"],
+        "run": RUN,
+        "numbers": NUMBERS,
+        "limited_by": {"process": "readout-1", "stage": "file_writer"},
+        "time_ns": 10**18,
+        "waiting_for": ["readout-1: draining 3.2 s"],
+        "processes": [
+            {
+                "name": "readout-1",
+                "kind": "readout",
+                "host": "local",
+                "phase": "lost",
+                "pid": 7,
+                "seen_ns": 10**18 - 4 * 10**9,
+                "exit": None,
+                "restarts": 0,
+                "what": "",
+                "numbers": None,
+            },
+            {
+                "name": "cards",
+                "kind": "emulator",
+                "host": "local",
+                "phase": "failed",
+                "pid": None,
+                "seen_ns": None,
+                "exit": {"status": None, "signal": "SIGSEGV", "core": True},
+                "restarts": 2,
+                "what": "",
+                "numbers": {"rate_hz": 1e5},
+            },
+        ],
+        "alarms": [
+            {
+                "cause": "process lost readout-1",
+                "severity": "alarm",
+                "raised_ns": 10**18 - 10**9,
+                "acked_by": None,
+                "acked_ns": None,
+                "cleared_ns": None,
+                "what": "silent",
+                "value": 4,
+                "limit": 3,
+                "do": "look at its log",
+                "process": "readout-1",
+            }
+        ],
+    }
     text = status.text(document)
-    for part in ("RUNNING  DEGRADED  run 12 (physics) 00:01:12", "rate 99.8 kHz | dead 0.2 % | events 1 234 567 | incomplete 3 (2.43 ppm) | in 10.1 GB/s | written 5 GB, 412 MB/s | disk 09:18:00",
-                 "100 sent, 98 built, lost late 2", "limited by readout-1 (file_writer)", "waiting for readout-1: draining", "silent for 4.0 s", "signal SIGSEGV core", "restarted 2 x", "!! process lost readout-1",
-                 "do: look at its log"):
+    for part in (
+        "RUNNING  DEGRADED  run 12 (physics) 00:01:12",
+        "rate 99.8 kHz | dead 0.2 % | events 1 234 567 | incomplete 3 (2.43 ppm) | in 10.1 GB/s | written 5 GB, 412 MB/s | disk 09:18:00",
+        "100 sent, 98 built, lost late 2",
+        "limited by readout-1 (file_writer)",
+        "waiting for readout-1: draining",
+        "silent for 4.0 s",
+        "signal SIGSEGV core",
+        "restarted 2 x",
+        "!! process lost readout-1",
+        "do: look at its log",
+    ):
         assert part in text, text
 
 
 def test_a_farm_has_a_line_of_its_own():
-    farm = {"in": 1200, "accepted": 300, "rejected": 880, "debug": 0, "readout_died": 0, "partial": 1, "reassigned": 2, "under_way": 20, "recorded": None, "lumi_block": 3}
-    text = status.text({**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": farm}, "time_ns": 10**18})
-    assert "farm: in 1 200 | accepted 300 | rejected 880 | debug 0 | partial 1 | assigned again 2 | under way 20 | recorded - | luminosity block 3" in text
-    assert "farm" not in status.text({**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": None}, "time_ns": 10**18})
-    ended = verbs.said("stop", {"farm": {"in": 2, "accepted": 1, "rejected": 0, "debug": 0, "partial": 0, "readout_died": 1, "recorded": 1}}, {**DOCUMENT, "last_run": RUN})
+    farm = {
+        "in": 1200,
+        "accepted": 300,
+        "rejected": 880,
+        "debug": 0,
+        "readout_died": 0,
+        "partial": 1,
+        "reassigned": 2,
+        "under_way": 20,
+        "recorded": None,
+        "lumi_block": 3,
+    }
+    text = status.text(
+        {**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": farm}, "time_ns": 10**18}
+    )
+    assert (
+        "farm: in 1 200 | accepted 300 | rejected 880 | debug 0 | partial 1 | assigned again 2 | under way 20 | recorded - | luminosity block 3"
+        in text
+    )
+    assert "farm" not in status.text(
+        {**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": None}, "time_ns": 10**18}
+    )
+    ended = verbs.said(
+        "stop",
+        {"farm": {"in": 2, "accepted": 1, "rejected": 0, "debug": 0, "partial": 0, "readout_died": 1, "recorded": 1}},
+        {**DOCUMENT, "last_run": RUN},
+    )
     assert "farm: in 2 | accepted 1 | rejected 0 | debug 0 | partial 0 | readout_died 1 | recorded 1" in ended
 
 
@@ -196,19 +351,28 @@ def test_what_nobody_knows_is_no_zero():
     assert "nothing yet" in status.numbers({**nothing, "recording": True})
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (72.0, "00:01:12"), (3 * 86400.0, "3.0 d")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (72.0, "00:01:12"), (3 * 86400.0, "3.0 d")]
+)
 def test_spans(value, text):
     assert status.span(value) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (999_600, "1 MB"), (2.5e18, "2.5e+03 PB")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (999_600, "1 MB"), (2.5e18, "2.5e+03 PB")],
+)
 def test_sizes(value, text):
     assert status.size(value) == text
 
 
 def test_the_room_says_what_goes_on_without_it():
     alive = {**DOCUMENT, "processes": [{"name": "a", "phase": "running"}, {"name": "b", "phase": "failed"}]}
-    assert "run 12 continues" in farewell({**alive, "run": RUN}) and "1 process (a)" in farewell({**alive, "run": RUN}) and "rodeo control stop" in farewell({**alive, "run": RUN})
+    assert (
+        "run 12 continues" in farewell({**alive, "run": RUN})
+        and "1 process (a)" in farewell({**alive, "run": RUN})
+        and "rodeo control stop" in farewell({**alive, "run": RUN})
+    )
     assert "rodeo control close" in farewell(alive)
     assert "no process runs" in farewell({**DOCUMENT, "processes": [{"name": "a", "phase": "absent"}]})
 
@@ -217,7 +381,9 @@ def test_the_room_says_what_goes_on_without_it():
 def test_a_signal_ends_the_room_in_order(tmp_path, monkeypatch, number):
     monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path / "r"))
     code = f"import sys; sys.path[:0] = {[str(BUILD / 'python'), str(HERE)]!r}; from idle_room import serve_idle; serve_idle('short', ('127.0.0.1', 0))"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             address = process.stdout.readline().strip()
             assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=\S+", address), process.stderr.read()
@@ -228,7 +394,12 @@ def test_a_signal_ends_the_room_in_order(tmp_path, monkeypatch, number):
                 out, said = process.communicate(timeout=scaled(60))
         finally:
             process.kill()
-    assert process.returncode == 0 and out == "" and "1 process (cards) continues without the control room" in said and "Traceback" not in said, said
+    assert (
+        process.returncode == 0
+        and out == ""
+        and "1 process (cards) continues without the control room" in said
+        and "Traceback" not in said
+    ), said
     assert list((tmp_path / "r").iterdir()) == []
 
 
@@ -243,13 +414,23 @@ def test_init_writes_over_nothing_and_takes_what_it_wrote(tmp_path, rodeo, capsy
 
 def test_init_fits_small_and_large_machines():
     small, large = init.texts("a", 1, 10 * 10**9), init.texts("b", 64, 10 * 10**12)
-    assert 'disk_stop = "500MB"' in small["system.toml"] and 'disk_stop = "3GB"' in large["system.toml"] and 'rate = "1kHz"' in small["emulator.toml"]
+    assert (
+        'disk_stop = "500MB"' in small["system.toml"]
+        and 'disk_stop = "3GB"' in large["system.toml"]
+        and 'rate = "1kHz"' in small["emulator.toml"]
+    )
     address = re.search(r'address = "(.*)"', small["emulator.toml"])[1]
-    assert address in small["readout.toml"] and address not in large["readout.toml"] and re.fullmatch(r"0000:[0-9a-f]{2}:00\.0", address)
+    assert (
+        address in small["readout.toml"]
+        and address not in large["readout.toml"]
+        and re.fullmatch(r"0000:[0-9a-f]{2}:00\.0", address)
+    )
 
 
 def test_every_code_that_is_refused_with_is_explained():
-    explained = dict(re.findall(r"(?m)^### (\S+) \(exit (\d)\)$", (ROOT / "src/cli/explain/error_codes.md").read_text()))
+    explained = dict(
+        re.findall(r"(?m)^### (\S+) \(exit (\d)\)$", (ROOT / "src/cli/explain/error_codes.md").read_text())
+    )
     used = set()
     for file in (ROOT / "python/rodeo/control").rglob("*.py"):
         used |= set(re.findall(r'Refused\(\s*"([a-z_]+\.[a-z_]+)"', file.read_text()))
@@ -260,7 +441,10 @@ def test_every_code_that_is_refused_with_is_explained():
 
 def test_the_exit_status_of_a_code_is_what_is_explained(monkeypatch):
     monkeypatch.setenv("RODEO", str(BUILD / "rodeo"))
-    assert [verbs.exit_status(code) for code in ("config.bad_override", "base.runtime_dir", "control.no_room", "control.nobody_knows")] == [2, 1, 4, 5]
+    assert [
+        verbs.exit_status(code)
+        for code in ("config.bad_override", "base.runtime_dir", "control.no_room", "control.nobody_knows")
+    ] == [2, 1, 4, 5]
 
 
 def test_an_error_shows_what_to_do():
@@ -290,7 +474,15 @@ SEQUENCES = "\x1b]0;title\x07 \x1b]52;c;Y2xpcA==\x1b\\ \x9b31m \x85 \r"
 
 def test_what_a_process_says_reaches_no_terminal_as_a_control_sequence(capsys):
     """A title, the clipboard, colours, C1 and a carriage return are removed; a line break does not make a line of another process."""
-    record = {"time_ns": 10**18, "level": "info", "process": "cards", "run": 7, "message": f"a{SEQUENCES}b\n12:00:00.000 error forged", "fields": {"x": SEQUENCES}, "repeats": 0}
+    record = {
+        "time_ns": 10**18,
+        "level": "info",
+        "process": "cards",
+        "run": 7,
+        "message": f"a{SEQUENCES}b\n12:00:00.000 error forged",
+        "fields": {"x": SEQUENCES},
+        "repeats": 0,
+    }
     line = status.log_line(record)
     assert not [each for each in line if each != "\n" and (each < " " or "\x7f" <= each < "\xa0")]
     assert "a?]0;title? ?]52;c;Y2xpcA==?\\ ?31m ?  b\n    12:00:00.000 error forged" in line
@@ -298,16 +490,27 @@ def test_what_a_process_says_reaches_no_terminal_as_a_control_sequence(capsys):
 
 def test_what_verbs_and_the_room_print_has_no_control_sequence_either(capsys, monkeypatch):
     verbs.show(SimpleNamespace(output="text"), {}, f"one{SEQUENCES}\ntwo")
-    monkeypatch.setattr(verbs, "dispatch", lambda argv: (_ for _ in ()).throw(Refused("control.argument", f"x{SEQUENCES}", "")))
+    monkeypatch.setattr(
+        verbs, "dispatch", lambda argv: (_ for _ in ()).throw(Refused("control.argument", f"x{SEQUENCES}", ""))
+    )
     assert verbs.main([]) == 2
     record = logging.LogRecord("x", logging.WARNING, "", 0, f"y{SEQUENCES}\nz", (), None)
     printed = capsys.readouterr()
     said = printed.out + printed.err + talk.Plain("%(message)s").format(record)
-    assert "one?]0;title?" in said and "\x1b" not in said and "\x9b" not in said and "\x07" not in said and said.endswith("\n  z")
+    assert (
+        "one?]0;title?" in said
+        and "\x1b" not in said
+        and "\x9b" not in said
+        and "\x07" not in said
+        and said.endswith("\n  z")
+    )
 
 
 def test_foreign_text_in_a_failure_does_not_reach_the_terminal_as_commands(tmp_path, monkeypatch, capsys):
-    evil, options = "the card said \x1b]0;owned\x07\x1b[2J", ["system.toml", "--seconds", "1", "--result", str(tmp_path / "result.json")]
+    evil, options = (
+        "the card said \x1b]0;owned\x07\x1b[2J",
+        ["system.toml", "--seconds", "1", "--result", str(tmp_path / "result.json")],
+    )
 
     async def refused(*_):
         raise Refused("control.gone", evil, evil)
@@ -325,4 +528,8 @@ def test_foreign_text_in_a_failure_does_not_reach_the_terminal_as_commands(tmp_p
     demo.Shown(shown).show({**DOCUMENT, "what": evil})
     failures, picture = capsys.readouterr().err, shown.getvalue()
     said = failures + picture
-    assert (failures.count("the card said"), picture.count("the card said")) == (4, 1) and "\x1b" not in said and "\x07" not in said
+    assert (
+        (failures.count("the card said"), picture.count("the card said")) == (4, 1)
+        and "\x1b" not in said
+        and "\x07" not in said
+    )

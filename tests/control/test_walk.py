@@ -27,7 +27,9 @@ class Walk:
         self.stopped, self.pids, self.said, self.orders = set(), set(), [], []
 
     def step(self):
-        what = self.random.choices(("command", "order", "kill", "stop", "continue", "controller", "wait"), (50, 8, 6, 4, 8, 6, 18))[0]
+        what = self.random.choices(
+            ("command", "order", "kill", "stop", "continue", "controller", "wait"), (50, 8, 6, 4, 8, 6, 18)
+        )[0]
         self.said.append(what)
         getattr(self, f"do_{what}")()
         self.look()
@@ -36,7 +38,9 @@ class Walk:
         """A command as a shifter gives it: usually an allowed one. It does not wait for a long command while a process is stopped."""
         document = self.room.document()
         possible = [name for name in COMMANDS if name == "ack" or document["commands"].get(name) is None]
-        name = self.random.choices(*zip(*[(name, weight) for name, weight in zip(COMMANDS, WEIGHTS) if name in possible or weight == 1]))[0]
+        name = self.random.choices(
+            *zip(*[(name, weight) for name, weight in zip(COMMANDS, WEIGHTS) if name in possible or weight == 1])
+        )[0]
         self.said[-1] = name
         if self.stopped:
             return self.order(name)
@@ -101,8 +105,12 @@ class Walk:
         document = self.room.document()
         self.pids |= {each["pid"] for each in document["processes"] if each["pid"]}
         run = document["run"]
-        assert (run is not None) or document["state"] not in ("RUNNING", "PAUSED", "STOPPING") or document["act"], self.told(document)
-        assert document["state"] != "OFF" or not [each for each in document["processes"] if each["phase"] in LIVING], self.told(document)
+        assert (run is not None) or document["state"] not in ("RUNNING", "PAUSED", "STOPPING") or document["act"], (
+            self.told(document)
+        )
+        assert document["state"] != "OFF" or not [each for each in document["processes"] if each["phase"] in LIVING], (
+            self.told(document)
+        )
         if document["state"] == "READY":
             assert run is None, self.told(document)
 

@@ -93,7 +93,9 @@ def exporter():
 def served(place, exporter):
     file = one_card(place, rate="500Hz")
     (place / "chatter.py").write_text(CHATTER)
-    text = file.read_text() + process("chatter", "program", command=[sys.executable, str(place / "chatter.py")], role="expendable")
+    text = file.read_text() + process(
+        "chatter", "program", command=[sys.executable, str(place / "chatter.py")], role="expendable"
+    )
     file.write_text(text + RULES.format(port=exporter.server_port))
     with ServedRoom(file, "t") as room:
         room.place = place
@@ -119,11 +121,17 @@ def test_an_external_value_raises_an_alarm_keeps_a_run_from_starting_and_is_kept
         until(client, lambda: client.status()["externals"][0]["state"] == "good", "hv answers")
         client.start()
         client.wait(events=60, timeout=scaled(120))
-        raised = until(client, lambda: alarm(client, "events:readout"), "the rule of the file is raised by a path into a status")
+        raised = until(
+            client, lambda: alarm(client, "events:readout"), "the rule of the file is raised by a path into a status"
+        )
         assert raised["do"] == "nothing: it is a test" and raised["value"] >= 50 and raised["process"] == "readout"
         run = client.stop()["run"]
         kept = [one for one in client.run(run)["counters"] if one["process"] == "hv"]
-        assert {one["name"] for one in kept} == {'hv_volts{channel="1"}'} and {one["value"] for one in kept} == {1500} and len(kept) >= 2, "at begin and end of the run"
+        assert (
+            {one["name"] for one in kept} == {'hv_volts{channel="1"}'}
+            and {one["value"] for one in kept} == {1500}
+            and len(kept) >= 2
+        ), "at begin and end of the run"
         client.wait(state="READY", timeout=scaled(120))
         exporter.volts = 1400.0
         low = until(client, lambda: alarm(client, "hv_low:hv"), "the voltage is low")
@@ -140,7 +148,10 @@ def test_a_shelved_alarm_is_kept_over_a_restart_and_does_not_keep_a_run_from_sta
     with served.client() as client:
         until(client, lambda: alarm(client, "hv_low:hv"), "the voltage is low")
         assert "shelved" not in served.shell("alarms").stdout
-        assert json.loads(served.shell("shelve", "hv_low:hv", "--minutes", "5", "-o", "json").stdout)["until_ns"] > time.time_ns()
+        assert (
+            json.loads(served.shell("shelve", "hv_low:hv", "--minutes", "5", "-o", "json").stdout)["until_ns"]
+            > time.time_ns()
+        )
         assert client.status()["commands"]["start"] is None
     assert served.end(signal.SIGKILL) == -signal.SIGKILL
     served.begin()
@@ -163,14 +174,24 @@ def test_a_test_alarm_is_heard_acknowledged_and_over(served):
         assert "TEST by" in alarm(client, "test:stall")["what"] and "TEST by" in client.status()["commands"]["start"]
         served.shell("ack", "test:stall")
         assert client.status()["commands"]["start"] is None
-        assert any(one["fields"].get("alarm") == "test:stall" and one["level"] == "error" for one in client.logs("control", audience="operator", fold=False))
+        assert any(
+            one["fields"].get("alarm") == "test:stall" and one["level"] == "error"
+            for one in client.logs("control", audience="operator", fold=False)
+        )
     assert "did you mean `dead_time`?" in served.shell("alarm", "test", "ded_time", status=2).stderr
 
 
 def test_rules_are_listed_with_what_the_file_changes(served):
     listed = served.shell("alarms", "--rules").stdout
-    assert "hv_low" in listed and "ramp it up" in listed and any(line.split()[:2] == ["overdue", "off"] for line in listed.splitlines())
-    assert "events:readout" in served.shell("alarms", "--history").stdout or "readout: fragments.built" in served.shell("alarms", "--history").stdout
+    assert (
+        "hv_low" in listed
+        and "ramp it up" in listed
+        and any(line.split()[:2] == ["overdue", "off"] for line in listed.splitlines())
+    )
+    assert (
+        "events:readout" in served.shell("alarms", "--history").stdout
+        or "readout: fragments.built" in served.shell("alarms", "--history").stdout
+    )
     with served.client() as client:
         assert {one["name"] for one in client.rules()} >= {"dead_time", "hv_low"}
 
@@ -179,10 +200,22 @@ def test_prometheus_gets_the_metrics_with_the_token_that_is_left_for_it(served):
     file = served.place / "t" / "viewer.token"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     base = served.address.split("/?")[0]
-    answer = httpx.get(f"{base}/api/metrics", headers={"Authorization": f"Bearer {file.read_text().strip()}"}, timeout=scaled(60))
+    answer = httpx.get(
+        f"{base}/api/metrics", headers={"Authorization": f"Bearer {file.read_text().strip()}"}, timeout=scaled(60)
+    )
     assert answer.status_code == 200 and 'rodeo_room_state{system="t",state="READY"} 1' in answer.text
-    assert 'rodeo_room_rule_value{system="t",rule="hv_low",subject="hv"}' in answer.text and 'rodeo_room_external_up{system="t",external="hv"} 1' in answer.text
-    assert httpx.post(f"{base}/api/commands/stop", headers={"Authorization": f"Bearer {file.read_text().strip()}"}, timeout=scaled(60)).status_code == 403
+    assert (
+        'rodeo_room_rule_value{system="t",rule="hv_low",subject="hv"}' in answer.text
+        and 'rodeo_room_external_up{system="t",external="hv"} 1' in answer.text
+    )
+    assert (
+        httpx.post(
+            f"{base}/api/commands/stop",
+            headers={"Authorization": f"Bearer {file.read_text().strip()}"},
+            timeout=scaled(60),
+        ).status_code
+        == 403
+    )
 
 
 def test_what_all_processes_said_is_in_one_place(served):
@@ -197,7 +230,11 @@ def test_what_all_processes_said_is_in_one_place(served):
         assert "control" in names and "readout" in names, names
         assert {one["run"] for one in of_run if one["process"] == "readout"} >= {run}
         assert not [one for one in of_run if one["run"] not in (None, run)]
-        assert [one["message"] for one in of_run if one["process"] == "control" and one["audience"] == "operator" and one["message"].startswith("start by")]
+        assert [
+            one["message"]
+            for one in of_run
+            if one["process"] == "control" and one["audience"] == "operator" and one["message"].startswith("start by")
+        ]
         assert of_run == sorted(of_run, key=lambda one: one["time_ns"] or 0)
         assert any("launched" in one["message"] for one in client.logs("agent", lines=1000))
         with pytest.raises(Exception, match="there is no process"):
@@ -208,13 +245,19 @@ def test_acceptance_20_a_program_that_talks_much_is_searched_folded_and_bounded(
     with served.client() as client:
         until(client, lambda: client.logs("chatter", search="no json, but bad"), "it has printed all lines")
         words = client.logs("chatter", search="no json")[0]
-        assert (words["level"], words["audience"]) == ("error", "operator") and words["time_ns"] > 1e18, "free text has the time of its second of arrival"
-        assert [one["message"] for one in client.logs("chatter", level="warning", audience="developer", search="line")] == ["line 1500"]
+        assert (words["level"], words["audience"]) == ("error", "operator") and words["time_ns"] > 1e18, (
+            "free text has the time of its second of arrival"
+        )
+        assert [
+            one["message"] for one in client.logs("chatter", level="warning", audience="developer", search="line")
+        ] == ["line 1500"]
         assert client.logs("chatter", search="line", audience="operator") == []
         folded = client.logs("chatter", search="line 2", lines=2000)
         assert len(folded) == 1 and folded[0]["repeats"] > 500 and folded[0]["first_ns"] < folded[0]["time_ns"]
         assert len(client.logs("chatter", search="line", lines=2000, fold=False)) == 2000
         page = client.logs(lines=150)
-        assert len(json.dumps(page)) < 60_000 and len(page) <= 150, "the page's first request stays small with many lines"
+        assert len(json.dumps(page)) < 60_000 and len(page) <= 150, (
+            "the page's first request stays small with many lines"
+        )
         said = served.shell("logs", "chatter", "--search", "line 2999", "--level", "debug").stdout
         assert "debug" in said and "line 2999" in said

@@ -25,7 +25,10 @@ class Unavailable(Exception):
 
 def cache_directory():
     """The directory of unpacked packages and file trees of guests: RODEO_GUEST_CACHE, else rodeo/guest in the user's cache."""
-    base = os.environ.get("RODEO_GUEST_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rodeo" / "guest"
+    base = (
+        os.environ.get("RODEO_GUEST_CACHE")
+        or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rodeo" / "guest"
+    )
     path = Path(base)
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -43,7 +46,14 @@ class CacheLock:
 
 
 def run(*command, cwd=None, timeout=300):
-    done = subprocess.run([str(part) for part in command], cwd=cwd, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+    )
     if done.returncode != 0:
         raise Unavailable(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()[-400:]}")
     return done.stdout
@@ -126,7 +136,9 @@ def kernel(package=KERNEL_PACKAGE):
 
 def debian_mirror():
     """The Debian mirror of this machine's apt."""
-    targets = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)", "Created-By: Packages").splitlines()
+    targets = run(
+        "apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)", "Created-By: Packages"
+    ).splitlines()
     mirrors = [line.split()[0] for line in targets if line.endswith(" Debian main") and "security" not in line]
     if not mirrors:
         raise Unavailable("apt has no Debian mirror: apt-get update")
@@ -143,14 +155,29 @@ def qemu_with_vfio_user():
             with tempfile.TemporaryDirectory(dir=cache_directory()) as directory:
                 fresh = Path(directory) / "tree"
                 sources = [f"deb {debian_mirror()} {suite} main" for suite in ("trixie", "trixie-backports")]
-                run("mmdebstrap", "--quiet", "--variant=extract", "--include=qemu-system-x86,ovmf-", '--aptopt=APT::Default-Release "trixie-backports"',
-                    "trixie", fresh, *sources, timeout=600)
+                run(
+                    "mmdebstrap",
+                    "--quiet",
+                    "--variant=extract",
+                    "--include=qemu-system-x86,ovmf-",
+                    '--aptopt=APT::Default-Release "trixie-backports"',
+                    "trixie",
+                    fresh,
+                    *sources,
+                    timeout=600,
+                )
                 (fresh / "complete").touch()
                 shutil.rmtree(tree, ignore_errors=True)
                 fresh.rename(tree)
     libraries = tree / "usr" / "lib" / "x86_64-linux-gnu"
-    command = [str(tree / "usr" / "lib64" / "ld-linux-x86-64.so.2"), "--library-path", str(libraries), str(tree / "usr" / "bin" / "qemu-system-x86_64"),
-               "-L", str(tree / "usr" / "share" / "qemu")]
+    command = [
+        str(tree / "usr" / "lib64" / "ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(libraries),
+        str(tree / "usr" / "bin" / "qemu-system-x86_64"),
+        "-L",
+        str(tree / "usr" / "share" / "qemu"),
+    ]
     version = run(*command, "--version")
     found = re.search(r"version (\d+)\.(\d+)", version)
     if not found or (int(found.group(1)), int(found.group(2))) < (10, 1):
@@ -189,7 +216,9 @@ class Initrd:
 
     def file(self, name, path, mode=None):
         path = Path(path)
-        self._entry(name.strip("/"), 0o100000 | (path.stat().st_mode & 0o777 if mode is None else mode), path.read_bytes())
+        self._entry(
+            name.strip("/"), 0o100000 | (path.stat().st_mode & 0o777 if mode is None else mode), path.read_bytes()
+        )
 
     def program(self, name, path):
         """Adds a program and its libraries, without debug information, at the paths where the program looks for them."""
@@ -250,16 +279,32 @@ class Boot:
     qemu: str = ""  # output of QEMU itself
 
     def lines(self, prefix):
-        return [line[len(prefix):].strip() for line in self.log.splitlines() if line.startswith(prefix)]
+        return [line[len(prefix) :].strip() for line in self.log.splitlines() if line.startswith(prefix)]
 
 
 def vfio_user_card(number, socket):
     """QEMU's arguments for a card that is a vfio-user server, on a separate root port that can reset it."""
     device = {"driver": "vfio-user-pci", "bus": f"card{number}", "socket": {"path": str(socket), "type": "unix"}}
-    return ["-device", f"pcie-root-port,id=card{number},chassis={number + 8},slot={number + 8}", "-device", json.dumps(device)]
+    return [
+        "-device",
+        f"pcie-root-port,id=card{number},chassis={number + 8},slot={number + 8}",
+        "-device",
+        json.dumps(device),
+    ]
 
 
-def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=60, qemu=("qemu-system-x86_64",), cpus=1, shared=False):
+def boot(
+    kernel_files,
+    initrd,
+    arguments,
+    *,
+    append="",
+    memory="512",
+    deadline=60,
+    qemu=("qemu-system-x86_64",),
+    cpus=1,
+    shared=False,
+):
     """Runs a guest with the Initrd `initrd` until its end or the deadline. The log is its serial line. `shared`: vfio-user servers can map its memory."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rodeo-guest-") as directory:
@@ -268,16 +313,42 @@ def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=6
         if shared:
             machine += ",memory-backend=mem"
             arguments = ["-object", f"memory-backend-memfd,id=mem,size={memory}M,share=on", *arguments]
-        command = [*qemu, "-machine", machine, "-accel", "tcg,thread=multi",
-                   "-cpu", "max", "-smp", str(cpus), "-m", memory, "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
-                   *arguments, "-kernel", str(kernel_files.image), "-initrd", str(archive),
-                   "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check random.trust_cpu=on {append}"]
+        command = [
+            *qemu,
+            "-machine",
+            machine,
+            "-accel",
+            "tcg,thread=multi",
+            "-cpu",
+            "max",
+            "-smp",
+            str(cpus),
+            "-m",
+            memory,
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-serial",
+            "stdio",
+            "-no-reboot",
+            *arguments,
+            "-kernel",
+            str(kernel_files.image),
+            "-initrd",
+            str(archive),
+            "-append",
+            f"console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check random.trust_cpu=on {append}",
+        ]
         return follow(command, started, deadline)
 
 
 def follow(command, started, deadline):
     """Reads a guest's serial line until the guest ends or the deadline is over, and ends the guest."""
-    with tempfile.TemporaryFile() as says, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=says) as process:
+    with (
+        tempfile.TemporaryFile() as says,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=says) as process,
+    ):
         log = b""
         try:
             while (left := started + deadline - time.monotonic()) > 0:
@@ -301,5 +372,7 @@ def probe(kernel_files, deadline=30):
     need(("qemu-system-x86_64", "qemu-system-x86"))
     result = boot(kernel_files, base_initrd(kernel_files, [], "true\n"), [], deadline=deadline)
     if result.status != 0:
-        raise Unavailable(f"QEMU cannot boot a guest here within {deadline} s: {(result.log + result.qemu).strip()[-300:] or 'it says nothing'}")
+        raise Unavailable(
+            f"QEMU cannot boot a guest here within {deadline} s: {(result.log + result.qemu).strip()[-300:] or 'it says nothing'}"
+        )
     return result

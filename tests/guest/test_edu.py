@@ -26,7 +26,13 @@ def guest():
 
     def run(script, modules, arguments, append=""):
         programs = [("bin/pci_probe", BUILD / "tests" / "guest" / "pci_probe"), ("bin/rodeo", BUILD / "rodeo")]
-        result = boot(kernel_files, base_initrd(kernel_files, modules, script, programs), arguments, append=append, deadline=scaled(90))
+        result = boot(
+            kernel_files,
+            base_initrd(kernel_files, modules, script, programs),
+            arguments,
+            append=append,
+            deadline=scaled(90),
+        )
         print(result.log, result.qemu, f"{result.seconds:.1f} s")
         if result.status is None and "guest: up" not in result.log:
             pytest.skip(f"host: QEMU cannot boot a guest here: {(result.log + result.qemu).strip()[-300:]}")
@@ -62,18 +68,51 @@ def check_commands(result):
 
 
 def test_vfio_with_a_virtual_iommu(guest):
-    result = guest(BIND.format(driver="vfio-pci") + COMMANDS + "pci_probe vfio $EDU; status=$?; dmesg | grep -i 'DMAR.*fault' | head -3; exit $status",
-                   ["vfio-pci", "vfio_iommu_type1"], [*IOMMU, *ROOT_PORT, "-device", "edu,bus=rp1"], "intel_iommu=on")
+    result = guest(
+        BIND.format(driver="vfio-pci")
+        + COMMANDS
+        + "pci_probe vfio $EDU; status=$?; dmesg | grep -i 'DMAR.*fault' | head -3; exit $status",
+        ["vfio-pci", "vfio_iommu_type1"],
+        [*IOMMU, *ROOT_PORT, "-device", "edu,bus=rp1"],
+        "intel_iommu=on",
+    )
     assert "FAILED" not in result.log and result.status == 0
-    assert {"identification", "every byte came back", "DMA to an address that is not mapped", "unmapped memory is untouched", "reset",
-            "second process of another user", "second process in other namespaces", "bus mastering stays for the other owner", "bus mastering ends with its owner", "a new client beside one of the keeper that died", "keeper gone"} <= facts(result)
+    assert {
+        "identification",
+        "every byte came back",
+        "DMA to an address that is not mapped",
+        "unmapped memory is untouched",
+        "reset",
+        "second process of another user",
+        "second process in other namespaces",
+        "bus mastering stays for the other owner",
+        "bus mastering ends with its owner",
+        "a new client beside one of the keeper that died",
+        "keeper gone",
+    } <= facts(result)
     check_commands(result)
     assert "DMAR" in result.log and "fault addr 0x8000000" in result.log  # the IOMMU stopped the access
 
 
 def test_uio_without_an_iommu(guest):
-    result = guest(BIND.format(driver="uio_pci_generic") + "rodeo card reg read --id $EDU --bar 0 0x0; export RODEO_UIO=1\n" + COMMANDS + "pci_probe uio $EDU", ["uio_pci_generic"], [*ROOT_PORT, "-device", "edu,bus=rp1,dma_mask=0xffffffffffff"])
+    result = guest(
+        BIND.format(driver="uio_pci_generic")
+        + "rodeo card reg read --id $EDU --bar 0 0x0; export RODEO_UIO=1\n"
+        + COMMANDS
+        + "pci_probe uio $EDU",
+        ["uio_pci_generic"],
+        [*ROOT_PORT, "-device", "edu,bus=rp1,dma_mask=0xffffffffffff"],
+    )
     assert "FAILED" not in result.log and result.status == 0
     check_commands(result)
-    assert "error[card.driver]: 0000:01:00.0: the card is driven by uio_pci_generic" in result.log  # before vfio-pci was requested
-    assert {"identification", "every byte came back", "memory that is not on huge pages", "second process in other namespaces", "bus mastering ends with its owner", "keeper gone"} <= facts(result)
+    assert (
+        "error[card.driver]: 0000:01:00.0: the card is driven by uio_pci_generic" in result.log
+    )  # before vfio-pci was requested
+    assert {
+        "identification",
+        "every byte came back",
+        "memory that is not on huge pages",
+        "second process in other namespaces",
+        "bus mastering ends with its owner",
+        "keeper gone",
+    } <= facts(result)

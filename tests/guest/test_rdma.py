@@ -78,8 +78,13 @@ def guest(tmp_path):
         pytest.skip(f"host: no guest with RDMA here: {why}")
 
     def run(script):
-        programs = [("bin/rodeo", BUILD / "rodeo"), (f"{BUILD}/librodeo_fabric.so", BUILD / "librodeo_fabric.so"), (str(driver), driver),
-                    ("usr/bin/rdma", shutil.which("rdma")), ("usr/bin/tc", shutil.which("tc"))]
+        programs = [
+            ("bin/rodeo", BUILD / "rodeo"),
+            (f"{BUILD}/librodeo_fabric.so", BUILD / "librodeo_fabric.so"),
+            (str(driver), driver),
+            ("usr/bin/rdma", shutil.which("rdma")),
+            ("usr/bin/tc", shutil.which("tc")),
+        ]
         modules = ["virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "rdma_ucm", "sch_netem"]
         initrd = base_initrd(kernel_files, modules, PREPARE + script, programs)
         initrd.text("etc/libibverbs.d/rxe.driver", "driver rxe\n")
@@ -141,7 +146,9 @@ def test_who_is_killed_leaves_rdma_to_the_next(chain):
 
 
 def test_a_network_that_loses_delays_and_reorders_loses_nothing_of_ours(chain):
-    sent, built = chain("/usr/bin/tc qdisc add dev lo root netem delay 5ms 3ms reorder 25% loss 1%\nroute; readout tcp; /usr/bin/tc -s qdisc show dev lo; reports\n")
+    sent, built = chain(
+        "/usr/bin/tc qdisc add dev lo root netem delay 5ms 3ms reorder 25% loss 1%\nroute; readout tcp; /usr/bin/tc -s qdisc show dev lo; reports\n"
+    )
     all_came(sent, built)
     assert re.search(r"qdisc netem .*\n.*dropped [1-9]", sent["log"]), "the network was bad"
 

@@ -74,9 +74,24 @@ def guest(rodeo, tmp_path):
                 while not (sockets := sorted(cards.glob("*.sock"))):
                     assert emulator.poll() is None and time.monotonic() < until, "no emulated card"
                     time.sleep(0.05)
-                arguments = [*IOMMU, *(part for number, socket in enumerate(sockets) for part in vfio_user_card(number, socket))]
-                initrd = base_initrd(kernel_files, ["vfio-pci", "vfio_iommu_type1"], BIND + script, [("bin/rodeo", BUILD / "rodeo")])
-                result = boot(kernel_files, initrd, arguments, append="intel_iommu=on", memory="1024", shared=True, qemu=qemu, cpus=2, deadline=scaled(240))
+                arguments = [
+                    *IOMMU,
+                    *(part for number, socket in enumerate(sockets) for part in vfio_user_card(number, socket)),
+                ]
+                initrd = base_initrd(
+                    kernel_files, ["vfio-pci", "vfio_iommu_type1"], BIND + script, [("bin/rodeo", BUILD / "rodeo")]
+                )
+                result = boot(
+                    kernel_files,
+                    initrd,
+                    arguments,
+                    append="intel_iommu=on",
+                    memory="1024",
+                    shared=True,
+                    qemu=qemu,
+                    cpus=2,
+                    deadline=scaled(240),
+                )
             finally:
                 emulator.send_signal(signal.SIGINT)
                 output, errors = emulator.communicate(timeout=scaled(30))
@@ -111,7 +126,13 @@ says rodeo card keep --stop
     assert [status for _, _, status in said] == [0] * 7
     for row in (0, 5):
         [card] = json.loads(said[row][1])
-        assert (card["type"], card["pci_address"], card["back_end"], card["serial"], card["problem"]) == ("FELIX", "0000:01:00.0", "vfio", 712, "")
+        assert (card["type"], card["pci_address"], card["back_end"], card["serial"], card["problem"]) == (
+            "FELIX",
+            "0000:01:00.0",
+            "vfio",
+            712,
+            "",
+        )
     assert json.loads(said[2][1])[0]["name"] == "git_hash"
     [function] = json.loads(said[4][1])["functions"]
     assert function == {"address": "0000:01:00.0", "back_end": "vfio", "kept": True, "clients": []}
@@ -153,10 +174,17 @@ seed = 1
 """
 
 
-@pytest.mark.parametrize(("configuration", "keys"), [
-    (FELIX, {"builder": "", "extractor": "rodeo", "work": "verify"}),
-    (CRU, {"builder": 'chunk_size = "32KiB"\nwindow = 256\nbuffers = 300', "extractor": "rdh", "work": "verify_rdh"}),
-], ids=["felix", "cru"])
+@pytest.mark.parametrize(
+    ("configuration", "keys"),
+    [
+        (FELIX, {"builder": "", "extractor": "rodeo", "work": "verify"}),
+        (
+            CRU,
+            {"builder": 'chunk_size = "32KiB"\nwindow = 256\nbuffers = 300', "extractor": "rdh", "work": "verify_rdh"},
+        ),
+    ],
+    ids=["felix", "cru"],
+)
 def test_a_readout_in_the_guest_builds_and_proves_what_the_card_sends(guest, configuration, keys):
     text = READOUT.format(**keys)
     script = f"cat > /readout.toml <<'END'\n{text}END\nsays rodeo card status --id '#0' -o json\nsays rodeo readout /readout.toml --seconds 2 --json -\n"
@@ -213,7 +241,12 @@ def test_keeper_owner_and_bystanders_may_be_killed_at_any_time(guest, configurat
     chance = random.Random(seed)
     everybody = ["rodeo card keep", "rodeo card bench", "rodeo card status", "rodeo card reg"]
     victims = [everybody[:1], everybody[:2], *(chance.sample(everybody, chance.randint(1, 3)) for _ in range(3))]
-    rounds = "".join(ROUND.format(number=number, after=round(chance.uniform(1, 4), 1), victims=" ".join(f"'{one}'" for one in killed)) for number, killed in enumerate(victims))
+    rounds = "".join(
+        ROUND.format(
+            number=number, after=round(chance.uniform(1, 4), 1), victims=" ".join(f"'{one}'" for one in killed)
+        )
+        for number, killed in enumerate(victims)
+    )
     said, log = guest(configuration, CRASHES.replace("{register}", register).replace("{rounds}", rounds), with_log=True)
     assert "hangs" not in log and "left over" not in log
     for number, killed in enumerate(victims):

@@ -19,8 +19,13 @@ PYTEST = [sys.executable, "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprov
 
 
 def run(*command, **environment):
-    return subprocess.run(command, env={name: value for name, value in os.environ.items() if name != "RODEO_SKIP_IS_FAILURE"} | environment,
-                          capture_output=True, text=True, timeout=scaled(60))
+    return subprocess.run(
+        command,
+        env={name: value for name, value in os.environ.items() if name != "RODEO_SKIP_IS_FAILURE"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=scaled(60),
+    )
 
 
 @pytest.fixture
@@ -45,7 +50,11 @@ def test_what_is_skipped_for_the_hosts_sake_is_named(tests):
     command = " ".join(map(str, [*PYTEST, "--rootdir", tests, tests]))
     (tests / "CTestTestfile.cmake").write_text(f"add_test(Cheese {command})\nadd_test(Bread true)\n")
     done = run(ROOT / "tools" / "ctest", tests)
-    assert done.returncode == 0 and "Skipped on this host:\nSKIPPED [1] " in done.stdout and done.stdout.endswith(": host: no cheese\n"), done
+    assert (
+        done.returncode == 0
+        and "Skipped on this host:\nSKIPPED [1] " in done.stdout
+        and done.stdout.endswith(": host: no cheese\n")
+    ), done
     assert "Skipped on" not in run(ROOT / "tools" / "ctest", tests, "-R", "Bread").stdout
     (tests / "test_cheese.py").write_text(SKIPS["test"])
     done = run(ROOT / "tools" / "ctest", tests)

@@ -16,7 +16,9 @@ class Project:
         self.directory, self.options = directory / "project", ["-std=c++23"]
         self.cache = directory / "cache"
         (self.directory / "build").mkdir(parents=True)
-        self.write(".clang-tidy", "Checks: '-*,modernize-use-nullptr'\nWarningsAsErrors: '*'\nHeaderFilterRegex: '.*'\n")
+        self.write(
+            ".clang-tidy", "Checks: '-*,modernize-use-nullptr'\nWarningsAsErrors: '*'\nHeaderFilterRegex: '.*'\n"
+        )
         self.write("sum.h", "inline int* nothing() { return nullptr; }\n")
         self.write("sum.cpp", '#include "sum.h"\nint* sum() { return nothing(); }\n')
 
@@ -25,10 +27,19 @@ class Project:
 
     def tidy(self, says, exit_code=0):
         command = " ".join(["c++", *self.options, "-o", "sum.o", "-c", str(self.directory / "sum.cpp")])
-        entry = {"directory": str(self.directory / "build"), "command": command, "file": str(self.directory / "sum.cpp")}
+        entry = {
+            "directory": str(self.directory / "build"),
+            "command": command,
+            "file": str(self.directory / "sum.cpp"),
+        }
         self.write("build/compile_commands.json", json.dumps([entry]))
-        done = subprocess.run([ROOT / "tools" / "tidy", "-p", self.directory / "build"], env={**os.environ, "XDG_CACHE_HOME": str(self.cache)},
-                              capture_output=True, text=True, timeout=scaled(60))
+        done = subprocess.run(
+            [ROOT / "tools" / "tidy", "-p", self.directory / "build"],
+            env={**os.environ, "XDG_CACHE_HOME": str(self.cache)},
+            capture_output=True,
+            text=True,
+            timeout=scaled(60),
+        )
         assert done.returncode == exit_code and says in done.stdout + done.stderr, done
 
 
@@ -50,7 +61,9 @@ def test_what_changed_is_checked_again(project):
     project.tidy(CHECKED)
     project.options.append("-DSUM=1")
     project.tidy(CHECKED)
-    project.write(".clang-tidy", (project.directory / ".clang-tidy").read_text() + "SystemHeaders: false\nUser: somebody\n")
+    project.write(
+        ".clang-tidy", (project.directory / ".clang-tidy").read_text() + "SystemHeaders: false\nUser: somebody\n"
+    )
     project.tidy(CHECKED)
     project.tidy(KNOWN)
 

@@ -9,15 +9,38 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # Lowest first: a room may include from rooms before it. The public API comes first of all.
-ROOMS = ["rodeo", "base", "dispatch", "settings", "process", "formats", "storage", "trigger", "card", "emulator", "transport", "input", "router", "readout", "farm", "network", "cli", "bench"]
+ROOMS = [
+    "rodeo",
+    "base",
+    "dispatch",
+    "settings",
+    "process",
+    "formats",
+    "storage",
+    "trigger",
+    "card",
+    "emulator",
+    "transport",
+    "input",
+    "router",
+    "readout",
+    "farm",
+    "network",
+    "cli",
+    "bench",
+]
 
 TEXT = {".h", ".cpp", ".in", ".md", ".py", ".cmake", ".txt", ".toml", ".json", ""}
 
 
 def tracked(*patterns):
     """Files that git tracks or would track; a copy without git contains only sources."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns], cwd=ROOT,
-                            capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     if listed.returncode != 0:
         pytest.skip("host: not a git clone: " + listed.stderr.strip())
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
@@ -50,7 +73,12 @@ def test_the_map_says_what_rooms_include():
     for room, text in table.items():
         if text == "all above":
             continue
-        included = {include.split("/")[0] for path in tracked(f"src/{room}/*.h", f"src/{room}/*.cpp") for include in includes(path) if "/" in include}
+        included = {
+            include.split("/")[0]
+            for path in tracked(f"src/{room}/*.h", f"src/{room}/*.cpp")
+            for include in includes(path)
+            if "/" in include
+        }
         said = set(re.findall(r"\w+", text.replace("card's `registers/`", ""))) & set(ROOMS)
         assert said - {"base"} == included & set(ROOMS[2:]) - {room}, f"HACKING.md says that {room} imports {text}"
 
@@ -100,41 +128,60 @@ def test_lines_of_documents_are_not_long():
 def test_no_unfinished_word_is_committed():
     # Split, so that this line does not find itself.
     words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "not imple" + "mented"]) + r")\b")
-    found = [f"{path.relative_to(ROOT)}: {match.group()}" for path, text in text_files() for match in words.finditer(text)]
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}" for path, text in text_files() for match in words.finditer(text)
+    ]
     assert not found
 
 
 def test_no_path_of_one_machine_is_committed():
     # A user's or a build machine's folder; documentation may say ~ or /data.
     local = re.compile(r"(?<![\w.$}/])/(?:wo" + r"rk|ro" + r"ot|ho" + r"me)/[\w.]+")
-    found = [f"{path.relative_to(ROOT)}: {match.group()}" for path, text in text_files() for match in local.finditer(text)]
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}" for path, text in text_files() for match in local.finditer(text)
+    ]
     assert not found
 
 
-RUN_TIME = re.compile(r"(^|/)(agent\.(json|log|lock)|journal\.jsonl.*|runs\.db.*|run(-\d+.*)?\.json|core(\.\d+)?)$|\.(lock|pid|sock|writing|data|felix|log)$|(^|/)(data|runs)/\d{6}/")
+RUN_TIME = re.compile(
+    r"(^|/)(agent\.(json|log|lock)|journal\.jsonl.*|runs\.db.*|run(-\d+.*)?\.json|core(\.\d+)?)$|\.(lock|pid|sock|writing|data|felix|log)$|(^|/)(data|runs)/\d{6}/"
+)
 
 
 def test_nothing_that_a_run_leaves_behind_is_committed():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode != 0:
         pytest.skip("host: not a git clone: " + listed.stderr.strip())
-    assert not [name for name in listed.stdout.split("\0") if RUN_TIME.search(name) and not name.startswith("tests/fuzz/corpus/")]
+    assert not [
+        name
+        for name in listed.stdout.split("\0")
+        if RUN_TIME.search(name) and not name.startswith("tests/fuzz/corpus/")
+    ]
 
 
 def test_nothing_that_a_run_leaves_behind_is_installed():
     """The installation leaves out the directories that a control room and readouts write next to the examples."""
     rules = (ROOT / "cmake" / "RodeoInstall.cmake").read_text()
     [examples] = re.findall(r"install\(DIRECTORY \$\{CMAKE_SOURCE_DIR\}/examples[^)]*\)", rules)
-    assert all(f'PATTERN "{pattern}" EXCLUDE' in examples for pattern in ("data", "*.data", "*.felix", "*.writing", "run*.json"))
+    assert all(
+        f'PATTERN "{pattern}" EXCLUDE' in examples
+        for pattern in ("data", "*.data", "*.felix", "*.writing", "run*.json")
+    )
 
 
 def test_try_stands_in_no_braced_list():
     """g++ 12 does not destroy members of a braced list if a statement expression in the list returns."""
     braced = re.compile(r"([{,]\s*\.\w+ = |\{)RODEO_TRY(_WITHIN)?\(")
-    assert not [f"{path.relative_to(ROOT)}: {match.group()}" for path in tracked("src/*.h", "src/*.cpp", "tests/*.h", "tests/*.cpp")
-                for match in braced.finditer(path.read_text())]
+    assert not [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in tracked("src/*.h", "src/*.cpp", "tests/*.h", "tests/*.cpp")
+        for match in braced.finditer(path.read_text())
+    ]
 
 
 def test_headers_are_included_once():
-    assert not [str(path.relative_to(ROOT)) for path in tracked("src/*.h", "include/*.h", "tests/*.h")
-                if "#pragma once" not in path.read_text()]
+    assert not [
+        str(path.relative_to(ROOT))
+        for path in tracked("src/*.h", "include/*.h", "tests/*.h")
+        if "#pragma once" not in path.read_text()
+    ]

@@ -6,13 +6,18 @@ from conftest import ROOT
 
 SOURCES = ROOT / "src"
 WHOLE = {"base", "settings", "formats", "storage"}  # rooms that the wheel contains completely
-ELSEWHERE = {"revision", "texts", "data", "vocabulary"}  # headers whose functions are generated, defined in several files, or not needed here
+ELSEWHERE = {
+    "revision",
+    "texts",
+    "data",
+    "vocabulary",
+}  # headers whose functions are generated, defined in several files, or not needed here
 BY_DESIGN = {"data_record.cpp"}  # it needs the inputs
 
 
 def named(path, begin):
     text = path.read_text()
-    return set(re.findall(r"[\w/]+\.cpp", text[text.index(begin):].split(")", 1)[0]))
+    return set(re.findall(r"[\w/]+\.cpp", text[text.index(begin) :].split(")", 1)[0]))
 
 
 def test_what_the_sources_of_the_wheel_need_is_among_them():

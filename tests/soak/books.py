@@ -40,7 +40,9 @@ def told_at_the_end(triggered, decided, most):
 def lost_before(triggered, lost, most):
     """Ids lost with the cards may only be the last ones in flight."""
     early = lost[lost + numpy.uint64(most) <= triggered.max()] if len(triggered) else lost
-    return [f"events are lost that were not under way when the authority died, {name_some(early)}"] if len(early) else []
+    return (
+        [f"events are lost that were not under way when the authority died, {name_some(early)}"] if len(early) else []
+    )
 
 
 def gone_with(triggered, known, most):
@@ -70,7 +72,9 @@ def settle(triggered, recorded, debug, rejected, lost):
     for name, ids in places.items():
         both = numpy.intersect1d(seen, ids)
         if len(both):
-            elsewhere = [other for other, there in places.items() if other != name and len(numpy.intersect1d(there, both))]
+            elsewhere = [
+                other for other, there in places.items() if other != name and len(numpy.intersect1d(there, both))
+            ]
             books.wrong.append(f"events in {name} and elsewhere ({', '.join(elsewhere)}), {name_some(both)}")
         unknown = numpy.setdiff1d(ids, triggered)
         if len(unknown):

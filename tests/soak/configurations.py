@@ -28,7 +28,8 @@ def configurations(directory, disks, rate_hz, python):
     hang = str(directory / "hang")
     (directory / "selection.py").write_text(SELECTION.format(hang=hang))
     address = [f"0000:4e:0{i}.0" for i in (1, 2)]
-    cards = "".join(f"""
+    cards = "".join(
+        f"""
 [[emulator.card]]
 type = "felix"
 name = "felix{i}"
@@ -39,8 +40,13 @@ elinks_per_link = 4
 chunk_size = 40
 connector = {i}
 seed = {SEED}
-""" for i in (0, 1))
-    parts = {"emulator": (["emulate"], f"""
+"""
+        for i in (0, 1)
+    )
+    parts = {
+        "emulator": (
+            ["emulate"],
+            f"""
 [emulator]
 name = "soak"
 {cards}
@@ -52,7 +58,9 @@ serve = "soak"
 system = "{SYSTEM}"
 hold = true
 lumi_block_period = "4s"
-""")}
+""",
+        )
+    }
     card = """
 type = "card"
 cards = ["{address}"]
@@ -60,17 +68,25 @@ memory = "16MiB"
 connector = {i}
 start_generator = true
 """
-    parts[ROUTER] = (["route"], f"""
+    parts[ROUTER] = (
+        ["route"],
+        f"""
 [router]
 name = "{ROUTER}"
-bus = "{directory / 'links'}"
-[router.input]{card.format(address=address[1], i=1)}""")
-    inputs = [card.format(address=address[0], i=0), f"""
+bus = "{directory / "links"}"
+[router.input]{card.format(address=address[1], i=1)}""",
+    )
+    inputs = [
+        card.format(address=address[0], i=0),
+        f"""
 type = "network"
-bus = "{directory / 'links'}"
-"""]
+bus = "{directory / "links"}"
+""",
+    ]
     for i, name in enumerate(READOUTS):
-        parts[name] = (["readout"], f"""
+        parts[name] = (
+            ["readout"],
+            f"""
 [run]
 type = "test"
 number = 1
@@ -104,8 +120,11 @@ rate = "{rate_hz}Hz"
 retention = "20s"
 garbage_age = "60s"
 linger = "5s"
-""")
-    parts["supervisor"] = (["farm", "supervise"], f"""
+""",
+        )
+    parts["supervisor"] = (
+        ["farm", "supervise"],
+        f"""
 [farm.supervisor]
 name = "supervisor"
 trigger = "soak"
@@ -118,10 +137,13 @@ event_timeout = "4s"
 node_grace = "500ms"
 readout_grace = "10s"
 rebuild_time = "3s"
-decisions = "{directory / 'decisions'}"
-""".replace("'", '"'))
+decisions = "{directory / "decisions"}"
+""".replace("'", '"'),
+    )
     for name, disk in zip(RECORDERS, disks):
-        parts[name] = (["farm", "record"], f"""
+        parts[name] = (
+            ["farm", "record"],
+            f"""
 [farm.recorder]
 name = "{name}"
 run_number = 1
@@ -131,11 +153,17 @@ min_free = "4MiB"
 buffer = "256KiB"
 retry_interval = "200ms"
 payload = "provable seed={SEED} crc=0"
-""")
-    selections = ['type = "fraction"\nfraction = 0.5', f'type = "python"\nfile = "{directory / "selection.py"}"\ntimeout = "1s"'] if python \
+""",
+        )
+    selections = (
+        ['type = "fraction"\nfraction = 0.5', f'type = "python"\nfile = "{directory / "selection.py"}"\ntimeout = "1s"']
+        if python
         else ['type = "fraction"\nfraction = 0.5'] * 2
+    )
     for name, selection in zip(NODES, selections):
-        parts[name] = (["farm", "filter"], f"""
+        parts[name] = (
+            ["farm", "filter"],
+            f"""
 [farm.node]
 name = "{name}"
 supervisor = "supervisor"
@@ -143,5 +171,6 @@ record_timeout = "2s"
 
 [farm.node.selection]
 {selection}
-""")
+""",
+        )
     return parts

@@ -29,7 +29,12 @@ class Farm:
 
     def __init__(self, rodeo, directory, configurations):
         self.rodeo, self.directory = str(rodeo), Path(directory)
-        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(self.directory), "TMPDIR": str(self.directory), "NO_COLOR": "1"}
+        self.environment = {
+            **os.environ,
+            "XDG_RUNTIME_DIR": str(self.directory),
+            "TMPDIR": str(self.directory),
+            "NO_COLOR": "1",
+        }
         self.environment.pop("RODEO_RUNTIME_DIR", None)
         self.parts = {}
         for name, (command, text) in configurations.items():
@@ -43,9 +48,16 @@ class Farm:
         log = self.directory / f"{name}.{part.lives}.log"
         report = [] if name == "emulator" else ["--json", str(self.directory / f"{name}.{part.lives}.json")]
         with log.open("wb") as out:
-            part.process = subprocess.Popen([self.rodeo, *part.command, *report, str(part.configuration)], cwd=self.directory, env=self.environment,
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-                                            preexec_fn=die_with_us)
+            part.process = subprocess.Popen(
+                [self.rodeo, *part.command, *report, str(part.configuration)],
+                cwd=self.directory,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                preexec_fn=die_with_us,
+            )
         part.stopped = False
 
     def alive(self, name):
@@ -86,8 +98,15 @@ class Farm:
             self.kill(name)
 
     def ask(self, *arguments):
-        return subprocess.run([self.rodeo, *map(str, arguments)], cwd=self.directory, env=self.environment, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=60)
+        return subprocess.run(
+            [self.rodeo, *map(str, arguments)],
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
 
     def resident_bytes(self, name):
         """The process's memory without the rings of cards, which are shared with readers and grow until they are used once. 0: it is not running."""
@@ -95,7 +114,11 @@ class Farm:
             status = Path(f"/proc/{self.parts[name].process.pid}/status").read_text()
         except (OSError, AttributeError):
             return 0
-        kib = {line.split(":")[0]: int(line.split()[1]) for line in status.splitlines() if line.startswith(("RssAnon", "RssFile"))}
+        kib = {
+            line.split(":")[0]: int(line.split()[1])
+            for line in status.splitlines()
+            if line.startswith(("RssAnon", "RssFile"))
+        }
         return sum(kib.values()) * 1024
 
     def descriptors(self, name):

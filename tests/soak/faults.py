@@ -10,7 +10,10 @@ FIRST = 1.0  # seconds without faults at the beginning and at the end
 LAST = 3.0
 LONGEST = 2.5
 LONG = (1.0, 60.0)  # seconds that a process is stopped or gone, in runs that are long enough
-LONG_CUT = (3.0, 30.0)  # seconds in which connections are cut repeatedly: up to three times the supervisor's readout_grace
+LONG_CUT = (
+    3.0,
+    30.0,
+)  # seconds in which connections are cut repeatedly: up to three times the supervisor's readout_grace
 RECOVERY = 1.2  # seconds without a fault of the process after one
 
 
@@ -32,7 +35,9 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
     faults, free_from = [], {}
     wanted = []
     for kind in kinds:
-        targets = {SLOW_DISK: recorders, FULL_DISK: recorders, HANG: nodes, STOP: [*processes, *only_stopped]}.get(kind, processes)
+        targets = {SLOW_DISK: recorders, FULL_DISK: recorders, HANG: nodes, STOP: [*processes, *only_stopped]}.get(
+            kind, processes
+        )
         count = max(per_kind, len(targets)) if kind in (KILL, STOP) and room >= 20 else per_kind
         turns = draw.sample(targets, len(targets))
         wanted += [(kind, turns[i % len(turns)]) for i in range(count)]
@@ -41,7 +46,9 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
     for i in range(len(wanted)):
         at = FIRST + step * (i + draw.random() * 0.5)
         # The next process in turn without a current fault; there are more turns than processes, so that one is found.
-        kind, target = wanted.pop(min(range(len(wanted)), key=lambda j: max(free_from.get(wanted[j][1], 0.0) - at, 0.0)))
+        kind, target = wanted.pop(
+            min(range(len(wanted)), key=lambda j: max(free_from.get(wanted[j][1], 0.0) - at, 0.0))
+        )
         at = max(at, free_from.get(target, 0.0))
         lasts = 0.0 if kind in (KILL, CUT) else draw.uniform(0.3, LONGEST)
         if kind in (KILL, STOP) and room > 4 * LONG[1] and draw.random() < 0.5:

@@ -43,7 +43,9 @@ def numbers_named(tree, name):
 
 
 class Soak:
-    def __init__(self, seconds, seed, rate_hz, directory, build=BUILD, say=print, kinds=None, python=True, authority_dies=False):
+    def __init__(
+        self, seconds, seed, rate_hz, directory, build=BUILD, say=print, kinds=None, python=True, authority_dies=False
+    ):
         self.authority_dies = authority_dies
         self.seconds, self.seed, self.directory, self.build, self.say = seconds, seed, Path(directory), Path(build), say
         self.findings, self.counts, self.memory = [], {}, {}
@@ -53,15 +55,33 @@ class Soak:
         for disk in self.disks:
             disk.mkdir()
         self.full_possible = self._mount()
-        self.farm = Farm(self.build / "rodeo", self.directory, configurations.configurations(self.directory, self.disks, rate_hz, python))
-        kinds = [kind for kind in (plans.KINDS if kinds is None else kinds) if self._possible(kind) and (python or kind != plans.HANG)]
-        self.faults = plans.schedule(seconds, seed, configurations.PROCESSES, configurations.RECORDERS, ["node2"], kinds, only_stopped=["emulator"])
+        self.farm = Farm(
+            self.build / "rodeo",
+            self.directory,
+            configurations.configurations(self.directory, self.disks, rate_hz, python),
+        )
+        kinds = [
+            kind
+            for kind in (plans.KINDS if kinds is None else kinds)
+            if self._possible(kind) and (python or kind != plans.HANG)
+        ]
+        self.faults = plans.schedule(
+            seconds,
+            seed,
+            configurations.PROCESSES,
+            configurations.RECORDERS,
+            ["node2"],
+            kinds,
+            only_stopped=["emulator"],
+        )
         self.triggers = None
 
     def _mount(self):
         """Disks that can be full; False if this user may not mount."""
         for disk in self.disks:
-            done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "soak", str(disk)], capture_output=True)
+            done = subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "soak", str(disk)], capture_output=True
+            )
             if done.returncode != 0:
                 return False
             self.mounted.append(disk)
@@ -90,13 +110,17 @@ class Soak:
         self.farm.start("emulator")
         if not wait_until(lambda: list(self.directory.rglob("soak.trigger")), 30):
             raise RuntimeError(f"no trigger authority: {self.farm.last_words('emulator')}")
-        self.triggers = TriggerList(next(self.directory.rglob("soak.trigger")), SYSTEM, self.directory / "triggers.list")
+        self.triggers = TriggerList(
+            next(self.directory.rglob("soak.trigger")), SYSTEM, self.directory / "triggers.list"
+        )
         for name in self.farm.parts:
             if name != "emulator":
                 self.farm.start(name)
         ready = lambda: self._status("emulator").get("trigger", {}).get("awaited_functions") == 0
         if not wait_until(ready, 60):
-            raise RuntimeError("not all are ready:\n" + "\n".join(f"{name}: {self.farm.last_words(name)}" for name in self.farm.parts))
+            raise RuntimeError(
+                "not all are ready:\n" + "\n".join(f"{name}: {self.farm.last_words(name)}" for name in self.farm.parts)
+            )
         self._release()
         if not wait_until(lambda: self.triggers.accepted > 0, 30):
             raise RuntimeError("there are no triggers")
@@ -144,7 +168,9 @@ class Soak:
                 fault = pending.pop(0)
                 undo = self._do(fault)
                 self.counts[fault.kind] = self.counts.get(fault.kind, 0) + 1
-                self.say(f"{now:7.1f} s  {fault.kind} {fault.target}" + (f" for {fault.lasts:.1f} s" if fault.lasts else ""))
+                self.say(
+                    f"{now:7.1f} s  {fault.kind} {fault.target}" + (f" for {fault.lasts:.1f} s" if fault.lasts else "")
+                )
                 if undo:
                     back.append((now + (fault.lasts or BACK_AFTER), undo))
             for entry in [entry for entry in back if entry[0] <= now]:
@@ -226,6 +252,7 @@ class Soak:
             nonlocal said
             said = f"{len(self._decisions()[0])} of {last} events are decided, and {self.triggers.accepted} of them are in the trigger's list"
             return len(numpy.unique(self._decisions()[0])) >= last == self.triggers.accepted
+
         if not wait_until(decided, 60):
             self.findings.append(f"a minute after the last trigger {said}")
             for name in ["supervisor", *configurations.NODES]:
@@ -237,7 +264,9 @@ class Soak:
 
     def _judge_garbage(self, name, said):
         if garbage := numbers_named(said, "garbage"):
-            self.findings.append(f"{name} let {garbage} fragments go that no clear has named: their events have no verdict")
+            self.findings.append(
+                f"{name} let {garbage} fragments go that no clear has named: their events have no verdict"
+            )
 
     def _lose_the_authority(self):
         """Trigger and cards are one essential process: without it the run ends with the data in readouts. These end by themselves, because no card answers."""
@@ -254,7 +283,14 @@ class Soak:
         self._end_in_order()
 
     def _end_in_order(self):
-        for name in ["supervisor", *configurations.NODES, *configurations.RECORDERS, *configurations.READOUTS, configurations.ROUTER, "emulator"]:
+        for name in [
+            "supervisor",
+            *configurations.NODES,
+            *configurations.RECORDERS,
+            *configurations.READOUTS,
+            configurations.ROUTER,
+            "emulator",
+        ]:
             code = self.farm.end(name, 40)
             if code is None:
                 self.findings.append(f"{name} had to be killed at the end:\n{self.farm.last_words(name)}")
@@ -265,7 +301,7 @@ class Soak:
         """Ids and verdicts of the supervisor's file (docs/formats/assignments.md)."""
         file = self.directory / "decisions"
         data = file.read_bytes() if file.exists() else b""
-        records = numpy.frombuffer(data[:len(data) // 9 * 9], numpy.dtype([("id", "<u8"), ("verdict", "u1")]))
+        records = numpy.frombuffer(data[: len(data) // 9 * 9], numpy.dtype([("id", "<u8"), ("verdict", "u1")]))
         return records["id"], records["verdict"]
 
     def _recorded(self):
@@ -283,7 +319,9 @@ class Soak:
             if done.returncode not in (0,):
                 self.findings.append(f"the files do not verify:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         for file in whole:
-            ids["debug_" in file.name].append(rodeo.data.open(str(file)).read(fields=["global_id"])["global_id"].astype(numpy.uint64))
+            ids["debug_" in file.name].append(
+                rodeo.data.open(str(file)).read(fields=["global_id"])["global_id"].astype(numpy.uint64)
+            )
         join = lambda some: numpy.concatenate(some) if some else numpy.empty(0, numpy.uint64)
         return join(ids[False]), join(ids[True]), len(whole)
 
@@ -304,13 +342,21 @@ class Soak:
             lost["authority_died"] = accounts.gone_with(triggered, numpy.concatenate([ids, recorded, debug]), UNDER_WAY)
         books = accounts.settle(triggered, recorded, debug, ids[verdicts == 1], lost)
         self.findings += books.wrong
-        self.findings += accounts.decided_otherwise(ids[verdicts == 0], recorded, "accepted") + accounts.decided_otherwise(ids[verdicts == 2], debug, "debug")
-        if books.lost and not self.authority_dies and not any(self.farm.parts[name].kills for name in configurations.READOUTS):
+        self.findings += accounts.decided_otherwise(
+            ids[verdicts == 0], recorded, "accepted"
+        ) + accounts.decided_otherwise(ids[verdicts == 2], debug, "debug")
+        if (
+            books.lost
+            and not self.authority_dies
+            and not any(self.farm.parts[name].kills for name in configurations.READOUTS)
+        ):
             self.findings.append(f"events are lost, and no readout was killed: {books.lost}")
         self._judge_memory()
         total = max(self.triggers.accepted, 1)
-        self.say(f"{total} events: {books.accepted} accepted, {books.rejected} rejected, {books.debug} debug, "
-                 f"{books.lost_events()} lost {books.lost or ''} ({100 * (books.accepted + books.rejected) / total:.2f} % accepted or rejected), in {files} files")
+        self.say(
+            f"{total} events: {books.accepted} accepted, {books.rejected} rejected, {books.debug} debug, "
+            f"{books.lost_events()} lost {books.lost or ''} ({100 * (books.accepted + books.rejected) / total:.2f} % accepted or rejected), in {files} files"
+        )
         self.say("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.counts.items())))
         self.books = books
 
@@ -320,9 +366,13 @@ class Soak:
             lasted = seen[-1][0] - seen[0][0]
             if lasted < 60:
                 continue
-            quarter = lambda i: numpy.median([size for at, size in seen if seen[0][0] + lasted * i / 4 <= at <= seen[0][0] + lasted * (i + 1) / 4])
+            quarter = lambda i: numpy.median(
+                [size for at, size in seen if seen[0][0] + lasted * i / 4 <= at <= seen[0][0] + lasted * (i + 1) / 4]
+            )
             if quarter(3) > MOST_MEMORY_GROWTH * quarter(1):
-                self.findings.append(f"memory of {name} (life {life}) grows: {quarter(1) / 1e6:.1f} MB, later {quarter(3) / 1e6:.1f} MB")
+                self.findings.append(
+                    f"memory of {name} (life {life}) grows: {quarter(1) / 1e6:.1f} MB, later {quarter(3) / 1e6:.1f} MB"
+                )
 
     def _clean(self):
         if self.triggers:
@@ -343,17 +393,27 @@ class Undo:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./test soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="./test soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("seconds", nargs="?", type=float, default=600)
     parser.add_argument("seed", nargs="?", type=int, default=int(time.time()))
     parser.add_argument("--rate", type=float, default=1000, help="triggers a second [Hz]")
-    parser.add_argument("--authority-dies", action="store_true", help="at the end the emulator is killed, with trigger and cards")
+    parser.add_argument(
+        "--authority-dies", action="store_true", help="at the end the emulator is killed, with trigger and cards"
+    )
     parser.add_argument("--keep", action="store_true", help="keep logs and files")
     arguments = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="rodeo-soak-"))
     print(f"soak of {arguments.seconds:g} s, seed {arguments.seed}: logs in {directory}", flush=True)
-    soak = Soak(arguments.seconds, arguments.seed, arguments.rate, directory, say=lambda line: print(line, flush=True),
-                authority_dies=arguments.authority_dies)
+    soak = Soak(
+        arguments.seconds,
+        arguments.seed,
+        arguments.rate,
+        directory,
+        say=lambda line: print(line, flush=True),
+        authority_dies=arguments.authority_dies,
+    )
     good = soak.run()
     for finding in soak.findings:
         print(f"WRONG: {finding}")

@@ -24,13 +24,18 @@ class TriggerList:
 
     def __init__(self, path, system, file):
         self._file, self.error = file, None
-        self._process = subprocess.Popen([sys.executable, "-B", __file__, str(path), system, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-B", __file__, str(path), system, str(file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         if (said := self._process.stdout.readline()) != "follows\n":
             raise RuntimeError(f"the checker cannot follow the trigger authority: {said.strip() or 'it said nothing'}")
 
     def _listed(self):
         data = self._file.read_bytes()
-        return numpy.frombuffer(data[:len(data) // LISTED.itemsize * LISTED.itemsize], LISTED)
+        return numpy.frombuffer(data[: len(data) // LISTED.itemsize * LISTED.itemsize], LISTED)
 
     @property
     def ranges(self):

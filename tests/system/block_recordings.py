@@ -67,4 +67,6 @@ class BlockWriter:
     def _emit(self, elink):
         number = self._sequence.get(elink, -1) + 1
         self._sequence[elink] = number
-        self.blocks.append((elink, struct.pack("<HH", number % 32 << 11 | elink, MARKER) + bytes(self._open.pop(elink))))
+        self.blocks.append(
+            (elink, struct.pack("<HH", number % 32 << 11 | elink, MARKER) + bytes(self._open.pop(elink)))
+        )

@@ -51,7 +51,9 @@ class Cards:
         return json.loads(self.card(*arguments, "-o", "json", **options).stdout)
 
     def bench(self, card, *arguments, exit_code=0, size="64MiB"):
-        done = self.card("bench", "dma", "--id", card, "--bytes", size, *SMALL, *arguments, "--json", "-", exit_code=exit_code)
+        done = self.card(
+            "bench", "dma", "--id", card, "--bytes", size, *SMALL, *arguments, "--json", "-", exit_code=exit_code
+        )
         return json.loads(done.stdout) if done.stdout else done
 
     def register(self, card, name):

@@ -41,7 +41,7 @@ class Words:
         size = self.take()
         padded = (size + 3) // 4 * 4
         require(self.at + padded <= self.end, self.at, "text cut short")
-        raw = self.data[self.at:self.at + padded]
+        raw = self.data[self.at : self.at + padded]
         require(raw[size:] == b" " * (padded - size), self.at, "texts are padded with spaces")
         self.at += padded
         return raw[:size].decode("ascii")
@@ -112,33 +112,33 @@ class EventFile:
     end: dict
 
     def string(self, key):
-        return next((s[len(key) + 1:] for s in self.strings if s.startswith(key + "=")), None)
+        return next((s[len(key) + 1 :] for s in self.strings if s.startswith(key + "=")), None)
 
 
 def read_chunks(data, start, end):
     words, chunks = Words(data, start, end), []
     while words.at < end:
         first, link_id = words.take(2)
-        size = first & 0xffff
-        if size == 0xffff:
+        size = first & 0xFFFF
+        if size == 0xFFFF:
             size = words.take()
-            require(size + 8 >= 0xffff, words.at, "long form for a short chunk")
+            require(size + 8 >= 0xFFFF, words.at, "long form for a short chunk")
         else:
             require(size >= 8, words.at, "chunk smaller than its header")
             size -= 8
         padded = (size + 3) // 4 * 4
         require(words.at + padded <= end, words.at, "chunk cut short")
-        raw = data[words.at:words.at + padded]
+        raw = data[words.at : words.at + padded]
         require(not any(raw[size:]), words.at, "padding is not zero")
         words.at += padded
-        chunks.append(Chunk(link_id, first >> 16 & 0xff, first >> 24, bytes(raw[:size])))
+        chunks.append(Chunk(link_id, first >> 16 & 0xFF, first >> 24, bytes(raw[:size])))
     return chunks
 
 
 def read_rod(data, start, end):
     require(end - start >= 48, start, "ROD smaller than header and trailer")
     words = Words(data, start, end)
-    words.expect(0xee1234ee, "ROD marker")
+    words.expect(0xEE1234EE, "ROD marker")
     words.expect(9, "ROD header size")
     version = words.take()
     require(version >> 16 == 0x0301, start + 8, "ROD version")
@@ -149,14 +149,14 @@ def read_rod(data, start, end):
     body = start + 36
     status_at, data_at = (body, body + 4 * status_count) if position == 0 else (body + 4 * data_count, body)
     status = Words(data, status_at).take(status_count)
-    return Rod(version & 0xffff, *fields, status, position, read_chunks(data, data_at, data_at + 4 * data_count))
+    return Rod(version & 0xFFFF, *fields, status, position, read_chunks(data, data_at, data_at + 4 * data_count))
 
 
 def read_robs(data, start, end):
     robs = []
     while start < end:
         words = Words(data, start, end)
-        words.expect(0xdd1234dd, "ROB marker")
+        words.expect(0xDD1234DD, "ROB marker")
         total, header_size = words.take(2)
         words.expect(0x05000000, "ROB version")
         source_id = words.take()
@@ -168,7 +168,7 @@ def read_robs(data, start, end):
             require(checksum_type == 2, start, "ROB checksum type")
             rod_end -= 4
             stored = Words(data, rod_end).take()
-            require(zlib.adler32(data[words.at:rod_end]) == stored, rod_end, "ROB checksum")
+            require(zlib.adler32(data[words.at : rod_end]) == stored, rod_end, "ROB checksum")
         robs.append(Rob(source_id, status, checksum_type, read_rod(data, words.at, rod_end)))
         start += 4 * total
     return robs
@@ -176,7 +176,7 @@ def read_robs(data, start, end):
 
 def read_event(data, start, end, number):
     words = Words(data, start, end)
-    words.expect(0xaa1234aa, "event marker")
+    words.expect(0xAA1234AA, "event marker")
     total, header_size = words.take(2)
     require(4 * total == end - start, start + 4, "event size is that of its data block")
     words.expect(0x05000000, "event version")
@@ -191,15 +191,34 @@ def read_event(data, start, end, number):
         require(checksum_type == 2, start, "event checksum type")
         payload_end -= 4
         stored = Words(data, payload_end).take()
-        require(zlib.adler32(data[words.at:payload_end]) == stored, payload_end, "event checksum")
+        require(zlib.adler32(data[words.at : payload_end]) == stored, payload_end, "event checksum")
     tags = struct.pack(f"<{len(lists[3])}I", *lists[3]).rstrip(b"\0").decode("ascii")
-    event = Event(number, source_id, status, checksum_type, time_s, time_ns, high << 32 | low, run_type, run_number, lumi_block, l1id, bcid,
-                  trigger_type, compression, tags)
-    payload = data[words.at:payload_end]
+    event = Event(
+        number,
+        source_id,
+        status,
+        checksum_type,
+        time_s,
+        time_ns,
+        high << 32 | low,
+        run_type,
+        run_number,
+        lumi_block,
+        l1id,
+        bcid,
+        trigger_type,
+        compression,
+        tags,
+    )
+    payload = data[words.at : payload_end]
     if compression:
         stream = zlib.decompressobj()
         plain = stream.decompress(payload)
-        require(stream.eof and len(stream.unused_data) < 4 and not any(stream.unused_data), words.at, "zlib stream, then zeros")
+        require(
+            stream.eof and len(stream.unused_data) < 4 and not any(stream.unused_data),
+            words.at,
+            "zlib stream, then zeros",
+        )
         require(len(plain) == 4 * uncompressed, words.at, "uncompressed size")
         event.robs = read_robs(plain, 0, len(plain))
     else:
@@ -211,7 +230,7 @@ def read_event(data, start, end, number):
 def _crc16_of_byte(byte):
     crc = byte << 8
     for _ in range(8):
-        crc = (crc << 1 ^ 0x8bb7) & 0xffff if crc & 0x8000 else crc << 1 & 0xffff
+        crc = (crc << 1 ^ 0x8BB7) & 0xFFFF if crc & 0x8000 else crc << 1 & 0xFFFF
     return crc
 
 
@@ -222,7 +241,7 @@ def crc16(data):
     """The CRC-16 of T10 DIF."""
     crc = 0
     for byte in data:
-        crc = crc << 8 & 0xffff ^ CRC16_OF_BYTE[crc >> 8 ^ byte]
+        crc = crc << 8 & 0xFFFF ^ CRC16_OF_BYTE[crc >> 8 ^ byte]
     return crc
 
 
@@ -241,10 +260,18 @@ class HeaderChecks:
         if record:
             marker, words, first = struct.unpack_from("<III", record)
             count, crc = struct.unpack_from("<HH", record, len(record) - 4)
-            require(marker == 0x1234cccd and 4 * words == len(record) == 4 * (4 + (count + 1) // 2), size, "record of header checks")
+            require(
+                marker == 0x1234CCCD and 4 * words == len(record) == 4 * (4 + (count + 1) // 2),
+                size,
+                "record of header checks",
+            )
             require(crc16(record[:-2]) == crc, size, "CRC of the header checks")
             checks = struct.unpack_from(f"<{count}H", record, 12)
-            require([number for number, _ in self.waiting] == list(range(first, first + count)), size, "events of the header checks")
+            require(
+                [number for number, _ in self.waiting] == list(range(first, first + count)),
+                size,
+                "events of the header checks",
+            )
             require([crc16(header) for _, header in self.waiting] == list(checks), size, "header checks")
             self.checked += count
             self.waiting = []
@@ -253,42 +280,44 @@ class HeaderChecks:
 
 def check_file_crc(data):
     at = data.index(b"Rodeo-CRC32=") + len(b"Rodeo-CRC32=")
-    digits = data[at:at + 8].decode("ascii")
-    found = zlib.crc32(data[:at] + b"00000000" + data[at + 8:])
+    digits = data[at : at + 8].decode("ascii")
+    found = zlib.crc32(data[:at] + b"00000000" + data[at + 8 :])
     require(digits == f"{found:08x}", at, f"CRC of the file is {digits}, the data give {found:08x}")
 
 
 def read_event_file(path):
     data = path.read_bytes()
     words = Words(data)
-    words.expect(0x1234aaaa, "start marker")
+    words.expect(0x1234AAAA, "start marker")
     words.expect(8, "start record size")
     version, file_number, date, time, max_blocks, max_mib = words.take(6)
     require(version == 6, 8, "version")
-    words.expect(0x1234aabb, "names marker")
+    words.expect(0x1234AABB, "names marker")
     application, core_name = words.text(), words.text()
-    words.expect(0x1234aabc, "free strings marker")
+    words.expect(0x1234AABC, "free strings marker")
     strings = [words.text() for _ in range(words.take())]
-    words.expect(0x1234bbbb, "run parameters marker")
+    words.expect(0x1234BBBB, "run parameters marker")
     words.expect(12, "run parameters size")
     run = words.take(10)
-    file = EventFile(version, file_number, (date, time), (max_blocks, max_mib), application, core_name, strings, run, [], {})
+    file = EventFile(
+        version, file_number, (date, time), (max_blocks, max_mib), application, core_name, strings, run, [], {}
+    )
     block_bytes, checks = 0, HeaderChecks()
-    while (marker := words.take()) == 0x1234cccc:
+    while (marker := words.take()) == 0x1234CCCC:
         words.expect(4, "separator size")
         number, size = words.take(2)
         require(words.at + size <= len(data), words.at, "data block cut short")
         require(not file.events or number == file.events[-1].number + 1, words.at, "block number")
-        raw = checks.block(number, data[words.at:words.at + size])
+        raw = checks.block(number, data[words.at : words.at + size])
         file.events.append(read_event(data, words.at, words.at + len(raw), number))
         file.events[-1].raw = raw
         words.at += size
         block_bytes += size
-    require(marker == 0x1234dddd, words.at - 4, "neither separator nor end")
+    require(marker == 0x1234DDDD, words.at - 4, "neither separator nor end")
     words.expect(10, "end record size")
     names = ["date", "time", "blocks_in_file", "mib_in_file", "blocks_in_sequence", "mib_in_sequence", "last"]
     file.end = dict(zip(names, words.take(7)))
-    words.expect(0x1234eeee, "last word")
+    words.expect(0x1234EEEE, "last word")
     require(words.at == len(data), words.at, "bytes behind the end")
     require(file.end["blocks_in_file"] == len(file.events), words.at, "number of blocks")
     require(file.end["mib_in_file"] == (block_bytes + (1 << 19)) >> 20, words.at, "MiB in the file")
@@ -299,16 +328,16 @@ def read_event_file(path):
 
 def mix(x):
     x ^= x >> 32
-    x = x * 0xe9846af9b1a615d & MASK64
+    x = x * 0xE9846AF9B1A615D & MASK64
     x ^= x >> 32
-    x = x * 0xe9846af9b1a615d & MASK64
+    x = x * 0xE9846AF9B1A615D & MASK64
     return x ^ x >> 28
 
 
 def provable_trigger(seed, l1id):
     """BCID and trigger type of an L1 id."""
     h = mix(seed ^ (l1id << 16 | 0x7719))
-    return (h >> 32) * 3564 >> 32, h & 0xff
+    return (h >> 32) * 3564 >> 32, h & 0xFF
 
 
 def provable_chunk(seed, link_id, l1id, size, crc, wrong_bcid=None):
@@ -316,12 +345,14 @@ def provable_chunk(seed, link_id, l1id, size, crc, wrong_bcid=None):
     bcid, trigger_type = provable_trigger(seed, l1id)
     bcid = bcid if wrong_bcid is None else wrong_bcid
     crc_size = 4 if crc and size >= 12 else 0
-    word = mix(seed + (link_id << 32 | l1id) * 0xd1342543de82ef95 & MASK64)
-    body = struct.pack("<IHBB", l1id, bcid, trigger_type, 0xd0 + size if 8 <= size < 16 else 0xc6) + struct.pack("<Q", word + size & MASK64)
+    word = mix(seed + (link_id << 32 | l1id) * 0xD1342543DE82EF95 & MASK64)
+    body = struct.pack("<IHBB", l1id, bcid, trigger_type, 0xD0 + size if 8 <= size < 16 else 0xC6) + struct.pack(
+        "<Q", word + size & MASK64
+    )
     while len(body) < size - crc_size:
-        word = word + 0x9e3779b97f4a7c15 & MASK64
+        word = word + 0x9E3779B97F4A7C15 & MASK64
         body += struct.pack("<Q", word)
-    body = body[:size - crc_size]
+    body = body[: size - crc_size]
     return body + struct.pack("<I", zlib.crc32(body)) if crc_size else body
 
 
@@ -336,7 +367,11 @@ def prove(file):
             require(len(set(links)) == len(links), event.number, "a link is there twice")
             bcids_differ = bool(rob.rod.status[0] & 1)
             if links and not bcids_differ:
-                require((rob.rod.bcid, rob.rod.trigger_type) == provable_trigger(seed, rob.rod.l1id), event.number, "trigger of the ROD")
+                require(
+                    (rob.rod.bcid, rob.rod.trigger_type) == provable_trigger(seed, rob.rod.l1id),
+                    event.number,
+                    "trigger of the ROD",
+                )
             for chunk in rob.rod.chunks:
                 if chunk.data == provable_chunk(seed, chunk.link_id, rob.rod.l1id, len(chunk.data), crc):
                     proven += 1
@@ -344,7 +379,9 @@ def prove(file):
                 flagged += 1
                 if chunk.rodeo_status | chunk.felix_status:
                     continue
-                sent = provable_chunk(seed, chunk.link_id, rob.rod.l1id, len(chunk.data), crc, struct.unpack_from("<H", chunk.data, 4)[0])
+                sent = provable_chunk(
+                    seed, chunk.link_id, rob.rod.l1id, len(chunk.data), crc, struct.unpack_from("<H", chunk.data, 4)[0]
+                )
                 require(bcids_differ and chunk.data == sent, event.number, f"chunk of link {chunk.link_id:#x}")
     return proven, flagged
 

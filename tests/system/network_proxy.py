@@ -63,8 +63,8 @@ class NetworkProxy:
             out = b""
             while len(held) >= 8 and len(held) >= 8 + struct.unpack_from("<I", held)[0]:
                 size, kind = struct.unpack_from("<IH", held)
-                message = held[:8 + size]
-                del held[:8 + size]
+                message = held[: 8 + size]
+                del held[: 8 + size]
                 if kind == ACCEPT:  # its address is a sockaddr_in
                     where = 8 + 2 + 16 + 4 + 4 + 2 + 2
                     self._pages_at = struct.unpack_from(">H", message, where)[0]
@@ -80,14 +80,19 @@ class NetworkProxy:
                 pass
             self.page_bytes += len(data)
             if self.cut_after is not None and self.page_bytes > self.cut_after:
-                data, self.cut_after = data[:len(data) // 2], None
+                data, self.cut_after = data[: len(data) // 2], None
                 return data, "cut"
             return data
 
         self._pump(client, ("127.0.0.1", self._pages_at), from_publisher)
 
     def _pump(self, client, at, from_publisher):
-        with contextlib.suppress(OSError), client, socket.create_connection(at) as publisher, selectors.DefaultSelector() as selector:
+        with (
+            contextlib.suppress(OSError),
+            client,
+            socket.create_connection(at) as publisher,
+            selectors.DefaultSelector() as selector,
+        ):
             selector.register(client, selectors.EVENT_READ, (client, publisher, bytes))
             selector.register(publisher, selectors.EVENT_READ, (publisher, client, from_publisher))
             while not self._ends.is_set():

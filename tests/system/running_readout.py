@@ -107,5 +107,7 @@ def running(rodeo, *settings, text=CONFIGURATION, name="test", options=()):
 
 
 def adds_up(report):
-    bytes_hold = report["bytes"]["built"] is None or report["bytes"]["in"] == report["bytes"]["built"] + sum(report["bytes"]["lost"].values())
+    bytes_hold = report["bytes"]["built"] is None or report["bytes"]["in"] == report["bytes"]["built"] + sum(
+        report["bytes"]["lost"].values()
+    )
     return bytes_hold and report["chunks"]["sent"] == report["chunks"]["built"] + sum(report["chunks"]["lost"].values())

@@ -116,8 +116,11 @@ def has_built(count):
 
 
 def route_adds_up(report):
-    return all(report[of][came] == report[of]["published"] + report[of]["no_subscriber"] + report[of]["not_taken"] + report[of].get("cut", 0)
-               for of, came in (("chunks", "sent"), ("bytes", "in")))
+    return all(
+        report[of][came]
+        == report[of]["published"] + report[of]["no_subscriber"] + report[of]["not_taken"] + report[of].get("cut", 0)
+        for of, came in (("chunks", "sent"), ("bytes", "in"))
+    )
 
 
 def all_is_verified(report):

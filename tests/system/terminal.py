@@ -16,7 +16,9 @@ def on_a_terminal(rodeo, *arguments, columns=80, rows=40, exit_code=0):
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     environment = {**rodeo.environment, "TERM": "xterm"}
-    process = subprocess.Popen([rodeo.binary, *map(str, arguments)], cwd=rodeo.directory, env=environment, stdout=follower, stderr=follower)
+    process = subprocess.Popen(
+        [rodeo.binary, *map(str, arguments)], cwd=rodeo.directory, env=environment, stdout=follower, stderr=follower
+    )
     os.close(follower)
     text = b""
     try:
@@ -41,7 +43,7 @@ def screen(text):
     lines, row, column = [""], 0, 0
     for code, plain in re.findall(r"(\x1b\[[\d;]*[A-Za-z]|[\r\n])|([^\x1b\r\n]+)", text):
         if plain:
-            lines[row] = lines[row].ljust(column)[:column] + plain + lines[row][column + len(plain):]
+            lines[row] = lines[row].ljust(column)[:column] + plain + lines[row][column + len(plain) :]
             column += len(plain)
         elif code in "\r\n":
             row, column = row + (code == "\n"), 0

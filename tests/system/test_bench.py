@@ -37,7 +37,19 @@ def verbs_of(rodeo, *command):
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
     """Other benchmarks are in test_figures.py, and those of cards in test_card_bench.py."""
-    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "farm", "events", "statistics", "data", "figures"}
+    assert verbs_of(rodeo, "bench") == {
+        "build",
+        "latency",
+        "scaling",
+        "transport",
+        "route",
+        "serve",
+        "farm",
+        "events",
+        "statistics",
+        "data",
+        "figures",
+    }
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
     said = rodeo("bench", "build", "--help").stdout
@@ -50,45 +62,123 @@ def test_every_benchmark_has_its_proof_tested(rodeo):
 def test_a_build_bench_builds_whole_fragments_of_the_right_bytes(rodeo, options):
     result = bench(rodeo, "build", *([] if "--links" in options else ["--links", 24]), *options)
     assert [result[proof] for proof in ("mismatches", "incomplete", "lost", "unaccounted")] == [0, 0, 0, 0], result
-    assert result["verified_fragments"] > 0  # each with the chunks of all its links; a busy machine may build none in the measured time
+    assert (
+        result["verified_fragments"] > 0
+    )  # each with the chunks of all its links; a busy machine may build none in the measured time
     assert result["payload_bytes_per_second"] == pytest.approx(result["chunk_bytes"] * result["chunks_per_second"])
     assert result["input_bytes"] >= 96 << 20
 
 
 def test_a_bench_whose_fragments_are_not_whole_is_no_measurement(rodeo):
     """Links are up to a run apart: a shorter window closes events before all links have come."""
-    done = rodeo("bench", "build", "--links", 24, "--run-length", 2000, "--window", 8, "--seconds", 0.01, "--json", "-", exit_code=7)
+    done = rodeo(
+        "bench",
+        "build",
+        "--links",
+        24,
+        "--run-length",
+        2000,
+        "--window",
+        8,
+        "--seconds",
+        0.01,
+        "--json",
+        "-",
+        exit_code=7,
+    )
     assert json.loads(done.stdout)["incomplete"] > 0 and "error[readout.bench_mismatch]" in done.stderr
 
 
-@pytest.mark.parametrize("verb, option, value", [
-    ("build", "--robs", 0), ("build", "--links", 0), ("build", "--chunk-bytes", 0), ("build", "--chunk-bytes", 7), ("build", "--run-length", 0),
-    ("build", "--workers", 0), ("build", "--seconds", "nan"), ("build", "--seconds", 0), ("latency", "--links", 0), ("latency", "--seconds", "inf"),
-    ("transport", "--links", 0), ("transport", "--chunk-bytes", 7), ("transport", "--run-length", 0), ("transport", "--page-bytes", 100),
-    ("transport", "--seconds", "nan"), ("route", "--links", 4000), ("route", "--subscribed", 193), ("route", "--chunk-bytes", 4096),
-    ("statistics", "--threads", 0), ("statistics", "--links", 2049), ("statistics", "--rounds", 0), ("statistics", "--seconds", "nan"),
-    ("serve", "--fragment-bytes", 7701), ("serve", "--fragment-bytes", 8), ("serve", "--readouts", 0), ("serve", "--nodes", 0), ("serve", "--kept", 100),
-    ("farm", "--nodes", 0), ("farm", "--readouts", 2000), ("farm", "--slots", 0), ("farm", "--at-once", 0), ("farm", "--seconds", "nan"),
-    ("serve", "--seconds", "nan"), ("build", "--retain", "1000s"),
-    ("events", "--readouts", 0), ("events", "--nodes", 65), ("events", "--fragment-bytes", 7701), ("events", "--events", 0), ("events", "--workers", 0),
-    ("events", "--kept", 100), ("events", "--pages", 1), ("events", "--credit-bytes", -1), ("events", "--seconds", "nan"),
-    ("scaling", "--repeat", 0), ("scaling", "--seconds", "nan"), ("scaling", "--links", 0)])
+@pytest.mark.parametrize(
+    "verb, option, value",
+    [
+        ("build", "--robs", 0),
+        ("build", "--links", 0),
+        ("build", "--chunk-bytes", 0),
+        ("build", "--chunk-bytes", 7),
+        ("build", "--run-length", 0),
+        ("build", "--workers", 0),
+        ("build", "--seconds", "nan"),
+        ("build", "--seconds", 0),
+        ("latency", "--links", 0),
+        ("latency", "--seconds", "inf"),
+        ("transport", "--links", 0),
+        ("transport", "--chunk-bytes", 7),
+        ("transport", "--run-length", 0),
+        ("transport", "--page-bytes", 100),
+        ("transport", "--seconds", "nan"),
+        ("route", "--links", 4000),
+        ("route", "--subscribed", 193),
+        ("route", "--chunk-bytes", 4096),
+        ("statistics", "--threads", 0),
+        ("statistics", "--links", 2049),
+        ("statistics", "--rounds", 0),
+        ("statistics", "--seconds", "nan"),
+        ("serve", "--fragment-bytes", 7701),
+        ("serve", "--fragment-bytes", 8),
+        ("serve", "--readouts", 0),
+        ("serve", "--nodes", 0),
+        ("serve", "--kept", 100),
+        ("farm", "--nodes", 0),
+        ("farm", "--readouts", 2000),
+        ("farm", "--slots", 0),
+        ("farm", "--at-once", 0),
+        ("farm", "--seconds", "nan"),
+        ("serve", "--seconds", "nan"),
+        ("build", "--retain", "1000s"),
+        ("events", "--readouts", 0),
+        ("events", "--nodes", 65),
+        ("events", "--fragment-bytes", 7701),
+        ("events", "--events", 0),
+        ("events", "--workers", 0),
+        ("events", "--kept", 100),
+        ("events", "--pages", 1),
+        ("events", "--credit-bytes", -1),
+        ("events", "--seconds", "nan"),
+        ("scaling", "--repeat", 0),
+        ("scaling", "--seconds", "nan"),
+        ("scaling", "--links", 0),
+    ],
+)
 def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb, option, value):
     done = rodeo("bench", verb, option, value, exit_code=2)
-    assert "error[cli." in done.stderr and "cli.unexpected" not in done.stderr and option in done.stderr and not done.stdout
+    assert (
+        "error[cli." in done.stderr
+        and "cli.unexpected" not in done.stderr
+        and option in done.stderr
+        and not done.stdout
+    )
 
 
-@pytest.mark.parametrize("options", [
-    ["--provider", "tcp"],
-    ["--provider", "shm"],
-    ["--provider", "tcp", "--links", 1],
-    ["--provider", "tcp", "--links", 3, "--chunk-bytes", 10000, "--run-length", 2, "--page-bytes", 8192],  # chunks in parts
-    ["--provider", "shm", "--links", 5, "--chunk-bytes", 61, "--run-length", 7],
-], ids=lambda options: " ".join(map(str, options)))
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--provider", "tcp"],
+        ["--provider", "shm"],
+        ["--provider", "tcp", "--links", 1],
+        [
+            "--provider",
+            "tcp",
+            "--links",
+            3,
+            "--chunk-bytes",
+            10000,
+            "--run-length",
+            2,
+            "--page-bytes",
+            8192,
+        ],  # chunks in parts
+        ["--provider", "shm", "--links", 5, "--chunk-bytes", 61, "--run-length", 7],
+    ],
+    ids=lambda options: " ".join(map(str, options)),
+)
 def test_what_the_transport_bench_sends_arrives(rodeo, options):
     result = bench(rodeo, "transport", *options)
     assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_chunks"] > 0, result
-    assert result["payload_efficiency"] == pytest.approx(result["chunk_bytes"] / result["wire_bytes_per_chunk"]) and result["payload_efficiency"] < 1
+    assert (
+        result["payload_efficiency"] == pytest.approx(result["chunk_bytes"] / result["wire_bytes_per_chunk"])
+        and result["payload_efficiency"] < 1
+    )
     for speed in ("payload", "bare", "socket"):
         assert result[f"{speed}_bytes_per_second"] > 0
     assert 0 < result["latency_p50_us"] <= result["latency_p99_us"] and result["bare_latency_p50_us"] > 0
@@ -99,11 +189,19 @@ def test_pages_carry_little_beside_small_chunks(rodeo):
     assert bench(rodeo, "transport")["payload_efficiency"] >= 0.96
 
 
-@pytest.mark.parametrize("options", [["--provider", "tcp"], ["--provider", "shm"], ["--provider", "tcp", "--subscribed", 3]], ids=lambda options: " ".join(map(str, options)))
+@pytest.mark.parametrize(
+    "options",
+    [["--provider", "tcp"], ["--provider", "shm"], ["--provider", "tcp", "--subscribed", 3]],
+    ids=lambda options: " ".join(map(str, options)),
+)
 def test_what_the_route_bench_publishes_arrives(rodeo, options):
     result = bench(rodeo, "route", "--links", 24, *options)
     assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_chunks"] > 0, result
-    assert result["input_bytes"] >= 96 << 20 and result["copy_ceiling_bytes_per_second"] > 0 and result["chunks_per_second"] > 0
+    assert (
+        result["input_bytes"] >= 96 << 20
+        and result["copy_ceiling_bytes_per_second"] > 0
+        and result["chunks_per_second"] > 0
+    )
     assert ("unwanted_link_cost" in result) == ("--subscribed" in options)
 
 
@@ -113,13 +211,17 @@ def test_the_farm_bench_assigns_decides_and_clears_each_event_once(rodeo):
     assert result["events"] > 0 and result["assignments_per_core_second"] > 0
 
 
-@pytest.mark.parametrize("options", [
-    [],
-    ["--readouts", 3, "--nodes", 2, "--kept", 2000],
-    ["--fragment-bytes", 16],
-    ["--fragment-bytes", 200000, "--page-bytes", 8192, "--kept", 300, "--events", 3],
-    ["--provider", "shm", "--readouts", 2],
-], ids=lambda options: " ".join(map(str, options)) or "as by default")
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--readouts", 3, "--nodes", 2, "--kept", 2000],
+        ["--fragment-bytes", 16],
+        ["--fragment-bytes", 200000, "--page-bytes", 8192, "--kept", 300, "--events", 3],
+        ["--provider", "shm", "--readouts", 2],
+    ],
+    ids=lambda options: " ".join(map(str, options)) or "as by default",
+)
 def test_what_the_serve_bench_fetches_is_what_was_kept(rodeo, options):
     result = bench(rodeo, "serve", *options)
     assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_fragments"] > 0, result
@@ -129,11 +231,28 @@ def test_what_the_serve_bench_fetches_is_what_was_kept(rodeo, options):
     assert 0 < result["latency_p50_us"] <= result["latency_p99_us"]
 
 
-@pytest.mark.parametrize("options", [
-    ["--readouts", 3, "--nodes", 2, "--events", 4, "--fragment-bytes", 5000],
-    ["--readouts", 2, "--nodes", 1, "--events", 2, "--fragment-bytes", 150000, "--credit-fragments", 0, "--credit-bytes", 300000],  # fragments in pieces
-    ["--readouts", 1, "--nodes", 2, "--events", 2, "--fragment-bytes", 16, "--credit-fragments", 0],
-], ids=lambda options: " ".join(map(str, options)))
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--readouts", 3, "--nodes", 2, "--events", 4, "--fragment-bytes", 5000],
+        [
+            "--readouts",
+            2,
+            "--nodes",
+            1,
+            "--events",
+            2,
+            "--fragment-bytes",
+            150000,
+            "--credit-fragments",
+            0,
+            "--credit-bytes",
+            300000,
+        ],  # fragments in pieces
+        ["--readouts", 1, "--nodes", 2, "--events", 2, "--fragment-bytes", 16, "--credit-fragments", 0],
+    ],
+    ids=lambda options: " ".join(map(str, options)),
+)
 def test_the_events_bench_builds_whole_events_of_the_right_bytes(rodeo, options):
     result = bench(rodeo, "events", "--kept", 64, "--pages", 8, *options)
     assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0], result
@@ -145,13 +264,18 @@ def test_the_events_bench_builds_whole_events_of_the_right_bytes(rodeo, options)
     measured = [result] if options[-2:] == ["--credit-fragments", 0] else [result, result["shaped"]]
     assert (result["shaped"] is None) == (len(measured) == 1)
     for rates in measured:
-        assert 0 < rates["latency_p50_us"] <= rates["latency_p99_us"] and rates["latency_p50_us"] <= 1.05 * rates["building_p99_us"]
+        assert (
+            0 < rates["latency_p50_us"] <= rates["latency_p99_us"]
+            and rates["latency_p50_us"] <= 1.05 * rates["building_p99_us"]
+        )
 
 
 def test_what_keeping_fragments_costs_stands_beside_a_run_without(rodeo):
     result = bench(rodeo, "build", "--links", 24, "--retain", "10ms")
     assert result["retain_s"] == 0.01 and result["retained_fragments"] == 1000
-    assert result["of_without_retain"] == pytest.approx(result["chunks_per_core_second"] / result["chunks_per_core_second_without_retain"])
+    assert result["of_without_retain"] == pytest.approx(
+        result["chunks_per_core_second"] / result["chunks_per_core_second_without_retain"]
+    )
 
 
 @pytest.mark.parametrize("count", ["run", "chunk"])
@@ -160,16 +284,22 @@ def test_every_design_of_statistics_comes_to_what_the_threads_handled(rodeo, cou
     designs = {"pull", "push", "central", "queue"}
     assert [row["threads"] for row in result["rows"]] == [1, 2, 4]
     for row in result["rows"]:
-        assert row["mismatches"] == 0 and row["verified_chunks"] > 0, row  # chunks, bytes and errors of each link, and their sums
+        assert row["mismatches"] == 0 and row["verified_chunks"] > 0, (
+            row
+        )  # chunks, bytes and errors of each link, and their sums
         assert set(row["relative"]) == set(row["cost_upper_limit"]) == set(row["statistics_cpu_share"]) == designs
         assert all(row[design] > 0 for design in designs | {"none"}) and row["central_to_pull"] > 0
-    assert {design: result[design] for design in designs | {"none"}} == {design: result["rows"][-1][design] for design in designs | {"none"}}
+    assert {design: result[design] for design in designs | {"none"}} == {
+        design: result["rows"][-1][design] for design in designs | {"none"}
+    }
 
 
 def test_both_readers_of_the_data_bench_find_the_same(rodeo):
     if not list((BUILD / "python" / "rodeo").glob("_data*.so")):
         pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)")
-    result = json.loads(rodeo("bench", "data", "--events", 30, "--links", 7, "--chunk-bytes", 61, "--rounds", 1, "--json", "-").stdout)
+    result = json.loads(
+        rodeo("bench", "data", "--events", 30, "--links", 7, "--chunk-bytes", 61, "--rounds", 1, "--json", "-").stdout
+    )
     assert result["mismatches"] == 0 and result["verified_chunks"] == 30 * 7 and result["file_bytes"] > 30 * 7 * 61
     for way in ("columns", "columns_and_sums", "checked", "data"):
         assert all(value > 0 for value in result[way].values()) and len(result[way]) == 3
@@ -184,14 +314,18 @@ def test_a_network_that_is_not_there_ends_the_bench_with_its_reason(rodeo):
 
 
 def test_the_latency_bench_has_every_fragment_in_its_percentiles(rodeo):
-    result = json.loads(rodeo("bench", "latency", "--rate", "2kHz", "--links", 24, "--seconds", 0.1, "--json", "-").stdout)
+    result = json.loads(
+        rodeo("bench", "latency", "--rate", "2kHz", "--links", 24, "--seconds", 0.1, "--json", "-").stdout
+    )
     assert result["offered_rate_hz"] == 2000 and result["fragments"] > 0
     assert [result[proof] for proof in ("incomplete", "lost", "unaccounted")] == [0, 0, 0]
     assert 0 < result["latency_p50_us"] <= result["latency_p99_us"] <= result["latency_max_us"]
 
 
 def test_scaling_compares_neighbouring_runs(rodeo):
-    result = json.loads(rodeo("bench", "scaling", "--links", 24, "--repeat", 1, "--seconds", 0.01, "--json", "-").stdout)
+    result = json.loads(
+        rodeo("bench", "scaling", "--links", 24, "--repeat", 1, "--seconds", 0.01, "--json", "-").stdout
+    )
     first, *others = result["rows"]
     assert first["workers"] == 1 and first["speedup"] == 1
     for row in others:
@@ -200,7 +334,21 @@ def test_scaling_compares_neighbouring_runs(rodeo):
 
 
 def test_scaling_says_when_there_are_too_few_cores(rodeo):
-    done = rodeo("bench", "scaling", "--links", 24, "--repeat", 1, "--seconds", 0.01, "--workers", 4096, "--json", "-", exit_code=None)
+    done = rodeo(
+        "bench",
+        "scaling",
+        "--links",
+        24,
+        "--repeat",
+        1,
+        "--seconds",
+        0.01,
+        "--workers",
+        4096,
+        "--json",
+        "-",
+        exit_code=None,
+    )
     if done.returncode == 0:  # there are at most as many workers as links
         assert "S(4096) needs 4096 cores" in json.loads(done.stdout)["note"]
     else:

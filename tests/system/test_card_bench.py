@@ -26,13 +26,23 @@ def cards(tmp_path_factory):
 @pytest.mark.parametrize("check", ["full", "fast", "none"])
 def test_dma_is_benched_and_free_of_errors(cards, card, source, check):
     result = cards.bench(card, "--data-source", source, "--error-check", check)
-    assert result["errors"] == 0 and result["bytes"] >= 64 << 20 and result["superpages"] >= result["bytes"] / (256 << 10) - 1
-    assert result["bytes_per_second"] > 0 and 0 <= result["driver_cpu_fraction"] < 2 and result["superpage_latency_p50_us"] > 0
+    assert (
+        result["errors"] == 0
+        and result["bytes"] >= 64 << 20
+        and result["superpages"] >= result["bytes"] / (256 << 10) - 1
+    )
+    assert (
+        result["bytes_per_second"] > 0
+        and 0 <= result["driver_cpu_fraction"] < 2
+        and result["superpage_latency_p50_us"] > 0
+    )
     assert result["store_ceiling_bytes_per_second"] > 0
 
 
 def test_a_wrong_pattern_is_found(cards, tmp_path):
-    result = cards.bench(CRU, "--data-source", "fee", "--pattern", "words", "--error-file", tmp_path / "errors", exit_code=7)
+    result = cards.bench(
+        CRU, "--data-source", "fee", "--pattern", "words", "--error-file", tmp_path / "errors", exit_code=7
+    )
     assert result["errors"] > 0 and result["counts"]["payload"] == result["errors"]
     assert (tmp_path / "errors").read_text().startswith("payload: link ")
 
@@ -65,11 +75,22 @@ def test_what_was_read_can_be_kept_and_read(cards, tmp_path, source, pattern):
         assert damaged["findings"][0]["offset_bytes"] == at // 4 * 4 and damaged["errors"] == {"payload": 1}, damaged
 
 
-@pytest.mark.parametrize("arguments", [["--superpage-size", "1KiB"], ["--superpage-size", "0"], ["--buffer-size", "256KiB", "--superpage-size", "256KiB"],
-                                       ["--superpage-size", "16MiB", "--buffer-size", "64MiB"], ["--channel", "1"], ["--data-source", "siu"],
-                                       ["--error-check-frequency", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--superpage-size", "1KiB"],
+        ["--superpage-size", "0"],
+        ["--buffer-size", "256KiB", "--superpage-size", "256KiB"],
+        ["--superpage-size", "16MiB", "--buffer-size", "64MiB"],
+        ["--channel", "1"],
+        ["--data-source", "siu"],
+        ["--error-check-frequency", "0"],
+    ],
+)
 def test_a_bench_that_cannot_be_is_refused(cards, arguments):
-    assert cards.card("bench", "dma", "--id", CRU, "--bytes", "1MiB", *SMALL[:2], *arguments, exit_code=2).stderr.startswith("error[")
+    assert cards.card(
+        "bench", "dma", "--id", CRU, "--bytes", "1MiB", *SMALL[:2], *arguments, exit_code=2
+    ).stderr.startswith("error[")
 
 
 def test_what_a_bench_found_is_told_in_every_form(cards):
@@ -88,7 +109,21 @@ def test_what_a_bench_found_is_told_in_every_form(cards):
 @pytest.mark.parametrize("card", [CRU, FELIX])
 def test_a_pause_longer_than_the_patience_is_no_silence(rodeo, card):
     """The bench finds data that came during a pause: only polls without data count as silence."""
-    arguments = ["bench", "dma", "--id", card, "--data-source", "fee", *SMALL, "--pause", "60s", "--patience", "100ms", "-o", "json"]
+    arguments = [
+        "bench",
+        "dma",
+        "--id",
+        card,
+        "--data-source",
+        "fee",
+        *SMALL,
+        "--pause",
+        "60s",
+        "--patience",
+        "100ms",
+        "-o",
+        "json",
+    ]
     with emulated(rodeo) as cards:
         bench = rodeo.start("card", *arguments)
         cards.wait_for_data(card, bench)
@@ -100,13 +135,16 @@ def test_a_pause_longer_than_the_patience_is_no_silence(rodeo, card):
         assert result["errors"] == 0 and result["bytes"] >= 20 << 20
 
 
-@pytest.mark.parametrize("arguments, says", [
-    (["dma", "--time", "0s"], "would never end"),
-    (["dma", "--time", "0s", "--bytes", "0"], "would never end"),
-    (["bar", "--time", "0s"], "a millisecond or more"),
-    (["bar", "--cycles", "0"], "1 or more"),
-    (["bar", "--time", "999us"], "a millisecond or more"),
-])
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["dma", "--time", "0s"], "would never end"),
+        (["dma", "--time", "0s", "--bytes", "0"], "would never end"),
+        (["bar", "--time", "0s"], "a millisecond or more"),
+        (["bar", "--cycles", "0"], "1 or more"),
+        (["bar", "--time", "999us"], "a millisecond or more"),
+    ],
+)
 def test_benches_without_an_end_or_of_nothing_are_refused(cards, arguments, says):
     said = cards.card("bench", arguments[0], "--id", CRU, *arguments[1:], exit_code=2).stderr
     assert said.startswith("error[cli.bad_value]") and says in said
@@ -123,8 +161,29 @@ def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
     """hwloc simulates a machine with two NUMA nodes of one CPU each; the process's thread is pinned while it reads."""
     for node in ("0", "1"):
         environment = {**cards.rodeo.environment, "HWLOC_SYNTHETIC": "node:2 core:1 pu:1", "HWLOC_THISSYSTEM": "1"}
-        bench = subprocess.Popen([cards.rodeo.binary, "card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL, "--numa", node, "-o", "json"],
-                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        bench = subprocess.Popen(
+            [
+                cards.rodeo.binary,
+                "card",
+                "bench",
+                "dma",
+                "--id",
+                FELIX,
+                "--data-source",
+                "fee",
+                "--time",
+                "60s",
+                *SMALL,
+                "--numa",
+                node,
+                "-o",
+                "json",
+            ],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         deadline = time.monotonic() + scaled(20)
         while os.sched_getaffinity(bench.pid) != {int(node)}:
             assert bench.poll() is None and time.monotonic() < deadline, bench.communicate()
@@ -138,20 +197,44 @@ def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
 
 
 def test_registers_are_benched_by_several_processes(cards):
-    trapped = json.loads(cards.card("bench", "bar", "--id", CRU, "--bar", 2, "--processes", 3, "--time", "100ms", "--json", "-").stdout)
+    trapped = json.loads(
+        cards.card("bench", "bar", "--id", CRU, "--bar", 2, "--processes", 3, "--time", "100ms", "--json", "-").stdout
+    )
     assert not trapped["mapped"] and len(trapped["per_process"]) == 3
     assert trapped["operations_per_second"] > 0 and trapped["of_ceiling"] > 0
     assert 0 < min(trapped["per_process"]) <= sum(trapped["per_process"]) / 3 <= max(trapped["per_process"])
     mapped = json.loads(cards.card("bench", "bar", "--id", FELIX, "--bar", 0, "--time", "100ms", "--json", "-").stdout)
     assert mapped["mapped"] and mapped["operations_per_second"] > trapped["operations_per_second"]
-    pairs = json.loads(cards.card("bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--time", "100ms", "--json", "-").stdout)
+    pairs = json.loads(
+        cards.card(
+            "bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--time", "100ms", "--json", "-"
+        ).stdout
+    )
     assert pairs["writes"] and pairs["wrong_reads"] == 0 and cards.register(CRU, "ctp_hb_max") == 255
-    command = ["bench", "bar", "--id", CRU, "--register", "i2c_sfp_command", "--value", 4, "--time", "20ms", "--json", "-"]  # written values are not kept
+    command = [
+        "bench",
+        "bar",
+        "--id",
+        CRU,
+        "--register",
+        "i2c_sfp_command",
+        "--value",
+        4,
+        "--time",
+        "20ms",
+        "--json",
+        "-",
+    ]  # written values are not kept
     wrong = cards.card(*command, exit_code=7)
     assert json.loads(wrong.stdout)["wrong_reads"] > 0 and "error[readout.bench_mismatch]" in wrong.stderr
-    assert "can only be read" in cards.card("bench", "bar", "--id", CRU, "--register", "temperature", "--value", 1, exit_code=5).stderr
+    assert (
+        "can only be read"
+        in cards.card("bench", "bar", "--id", CRU, "--register", "temperature", "--value", 1, exit_code=5).stderr
+    )
     cards.card("bench", "bar", "--id", CRU, "--processes", 0, exit_code=2)
-    counted = cards.json("bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--cycles", 1000, "--processes", 2)
+    counted = cards.json(
+        "bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--cycles", 1000, "--processes", 2
+    )
     assert counted["operations"] == 4000 and counted["seconds"] > 0 and counted["operations_per_second"] > 0
     cards.card("bench", "bar", "--id", CRU, "--cycles", 10, "--time", "1s", exit_code=2)
 
@@ -159,7 +242,9 @@ def test_registers_are_benched_by_several_processes(cards):
 def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
     """While one process reads, others may read and set registers, but not own the channel; the transfer stays correct."""
     before = cards.register(CRU, "superpages_done[0]")  # of the last reader
-    owner = cards.rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-")
+    owner = cards.rodeo.start(
+        "card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-"
+    )
     deadline = time.monotonic() + scaled(20)
     while cards.register(CRU, "superpages_done[0]") in (0, before):
         assert owner.poll() is None and time.monotonic() < deadline
@@ -167,7 +252,12 @@ def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
     assert "card.locked" in refused and str(owner.pid) in refused
     assert "card.locked" in cards.card("reset", "--id", CRU, exit_code=5).stderr
     sources = [cards.register(CRU, f"gbt_link_source[{link}]") for link in range(2)]
-    for disturbing in (["loopback", "--links", "0,1", "--internal", "--duration", "1ms"], ["ctp", "--trigger-period", 400], ["ctp", "--eox"], ["ctp", "--single-trigger"]):
+    for disturbing in (
+        ["loopback", "--links", "0,1", "--internal", "--duration", "1ms"],
+        ["ctp", "--trigger-period", 400],
+        ["ctp", "--eox"],
+        ["ctp", "--single-trigger"],
+    ):
         said = cards.card(*disturbing, "--id", CRU, exit_code=5).stderr
         assert "card.locked" in said and str(owner.pid) in said and "--while-running" in said
     assert [cards.register(CRU, f"gbt_link_source[{link}]") for link in range(2)] == sources
@@ -202,10 +292,14 @@ def test_chunks_that_the_card_flags_are_errors_of_a_bench(cards, check):
     assert result["errors"] == 1 and result["counts"]["firmware_truncated"] == 1
 
 
-@pytest.mark.parametrize("card, name, fault", [(FELIX, "felix", "link_down"), (CRU, "cru", "link_down"), (CRU, "cru", "stuck_fifo")])
+@pytest.mark.parametrize(
+    "card, name, fault", [(FELIX, "felix", "link_down"), (CRU, "cru", "link_down"), (CRU, "cru", "stuck_fifo")]
+)
 def test_a_link_that_falls_silent_is_an_error_of_a_bench(rodeo, card, name, fault):
     with emulated(rodeo) as cards:
-        bench = rodeo.start("card", "bench", "dma", "--id", card, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-")
+        bench = rodeo.start(
+            "card", "bench", "dma", "--id", card, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-"
+        )
         cards.wait_for_data(card, bench)
         rodeo("emulate", "fault", "--id", name, fault, "--link", 1)
         time.sleep(scaled(2))
@@ -223,8 +317,22 @@ def test_a_bench_reads_as_much_as_it_is_told_and_to_the_end_of_a_superpage(cards
 
 
 def test_links_whose_superpages_come_in_batches_are_not_silent(cards):
-    result = cards.json("bench", "dma", "--id", CRU, "--data-source", "fee", "--bytes", "40MiB", "--buffer-size", "64MiB",
-                        "--superpage-size", "32KiB", "--pause", "200ms")
+    result = cards.json(
+        "bench",
+        "dma",
+        "--id",
+        CRU,
+        "--data-source",
+        "fee",
+        "--bytes",
+        "40MiB",
+        "--buffer-size",
+        "64MiB",
+        "--superpage-size",
+        "32KiB",
+        "--pause",
+        "200ms",
+    )
     assert result["errors"] == 0, result["counts"]
 
 
@@ -249,7 +357,10 @@ def test_heartbeat_frames_that_a_cru_has_lost_are_errors_of_a_bench(rodeo):
         wait_for_more()
         bench.send_signal(signal.SIGINT)
         out, err = bench.communicate(timeout=scaled(30))
-        assert bench.returncode == 7 and json.loads(out)["counts"]["orbit"] == json.loads(out)["errors"] == 1, (out, err)
+        assert bench.returncode == 7 and json.loads(out)["counts"]["orbit"] == json.loads(out)["errors"] == 1, (
+            out,
+            err,
+        )
         assert "orbit: link 1" in err
 
 
@@ -266,7 +377,9 @@ def test_an_emulator_that_is_killed_ends_a_bench_with_an_error(rodeo, card, sour
 
 def test_a_bench_that_is_interrupted_ends_in_order(rodeo):
     with emulated(rodeo) as cards:
-        bench = rodeo.start("card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL, "--json", "-")
+        bench = rodeo.start(
+            "card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL, "--json", "-"
+        )
         cards.wait_for_data(FELIX, bench)
         bench.send_signal(signal.SIGINT)
         out, err = bench.communicate(timeout=scaled(15))
@@ -296,9 +409,11 @@ def test_whoever_is_killed_the_card_goes_on_working(rodeo, seed):
 def test_whenever_the_emulator_is_killed_nobody_hangs(rodeo, seed):
     chance = random.Random(100 + seed)
     with emulated(rodeo) as cards:
-        processes = [rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "60s", *SMALL),
-                     rodeo.start("card", "bench", "bar", "--id", CRU, "--processes", 2, "--time", "30s"),
-                     rodeo.start("card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL)]
+        processes = [
+            rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "60s", *SMALL),
+            rodeo.start("card", "bench", "bar", "--id", CRU, "--processes", 2, "--time", "30s"),
+            rodeo.start("card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL),
+        ]
         time.sleep(chance.uniform(0, 2))
         cards.process.kill()
         for process in processes:

@@ -1,6 +1,5 @@
 """`rodeo card config` on emulated cards: TOML and upstream's files, differences, and places of errors in a file."""
 
-
 import pytest
 
 from conftest import Rodeo
@@ -16,7 +15,7 @@ def cards(tmp_path_factory):
 
 def test_a_configuration_changes_what_differs_and_nothing_else(cards, tmp_path):
     file = tmp_path / "card.toml"
-    file.write_text('[cru]\ncru_id = 0x123\ntrigger_window = 777\n[links]\nfee_id = 0x7\n[link3]\nfee_id = 0x1a\n')
+    file.write_text("[cru]\ncru_id = 0x123\ntrigger_window = 777\n[links]\nfee_id = 0x7\n[link3]\nfee_id = 0x1a\n")
     would = cards.json("config", file, "--id", CRU_1, "--dry-run")
     assert would and cards.json("config", file, "--id", CRU_1, "--dry-run") == would
     changed = cards.json("config", file, "--id", CRU_1)
@@ -37,7 +36,10 @@ def test_upstreams_files_are_read_and_written(cards, tmp_path, kind):
     file = tmp_path / f"card.{kind}"
     cards.card("config", "--id", CRU, "--generate", file)
     assert "triggerWindowSize" in file.read_text()
-    assert "nothing to change" in cards.card("config", f"{'ini' if kind == 'ini' else 'json'}://{file}", "--id", CRU).stderr
+    assert (
+        "nothing to change"
+        in cards.card("config", f"{'ini' if kind == 'ini' else 'json'}://{file}", "--id", CRU).stderr
+    )
 
 
 def test_templates_have_every_setting(cards, tmp_path):
@@ -45,18 +47,21 @@ def test_templates_have_every_setting(cards, tmp_path):
         assert f"[{kind}]" in cards.card("config", "--template", kind).stdout
 
 
-@pytest.mark.parametrize("text, says", [
-    ("[cru]\nclok = 'ttc'\n", "did you mean `clock`"),
-    ("[cru]\nclock = 'sun'\n", "clock is one of"),
-    ("[cru]\ncru_id = 0x1000\n", "up to 0xfff"),
-    ("[cru]\ncru_id = -1\n", "cru_id"),
-    ("[crew]\n", "[crew]"),
-    ("[crorc]\ncrorc_id = 1\n", "[cru]"),
-    ("[cru]\n[link12]\nenabled = true\n", "no link 12"),
-    ("[cru]\nuser_and_common_logic = true\nuser_logic = false\n", "user_logic"),
-    ("cru = 1\n", "cru"),
-    ("[cru\n", ""),
-])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("[cru]\nclok = 'ttc'\n", "did you mean `clock`"),
+        ("[cru]\nclock = 'sun'\n", "clock is one of"),
+        ("[cru]\ncru_id = 0x1000\n", "up to 0xfff"),
+        ("[cru]\ncru_id = -1\n", "cru_id"),
+        ("[crew]\n", "[crew]"),
+        ("[crorc]\ncrorc_id = 1\n", "[cru]"),
+        ("[cru]\n[link12]\nenabled = true\n", "no link 12"),
+        ("[cru]\nuser_and_common_logic = true\nuser_logic = false\n", "user_logic"),
+        ("cru = 1\n", "cru"),
+        ("[cru\n", ""),
+    ],
+)
 def test_a_configuration_that_is_wrong_is_refused_with_its_place(cards, tmp_path, text, says):
     file = tmp_path / "bad.toml"
     file.write_text(text)
@@ -66,7 +71,9 @@ def test_a_configuration_that_is_wrong_is_refused_with_its_place(cards, tmp_path
 
 def test_everything_that_is_wrong_in_a_configuration_is_told_at_once(cards, tmp_path):
     file = tmp_path / "bad.toml"
-    file.write_text("[cru]\nclok = 'ttc'\ncru_id = 0x1000\n[links]\nfee_id = 0x10000\n[crew]\n[link12]\nenabled = true\n")
+    file.write_text(
+        "[cru]\nclok = 'ttc'\ncru_id = 0x1000\n[links]\nfee_id = 0x10000\n[crew]\n[link12]\nenabled = true\n"
+    )
     said = cards.card("config", file, "--all", exit_code=3).stderr
     for place in ("bad.toml:2:", "bad.toml:3:", "bad.toml:5:", "bad.toml:6:"):
         assert said.count(place) == 1, said
@@ -75,17 +82,20 @@ def test_everything_that_is_wrong_in_a_configuration_is_told_at_once(cards, tmp_
     assert said.count("error[") == 2
 
 
-@pytest.mark.parametrize("text, place, says", [
-    ('{"cru": {\n"clock": "ttc",\n}}', ":3:1", "not JSON"),
-    ('[]', "", "object of sections"),
-    ('{"cru": {\n"clock": "sun"}}', ":2:1", "clock is one of"),
-    ('{"cru": {\n"clock": "ttc",\n  "cruId": "1", "clock": "local"}}', ":3:17", "clock is given twice"),
-    ('{"cru": {"clock": "ttc"},\n"cru": {"cruId": "1"}}', ":2:1", "cru is given twice"),
-    ('{"cru": {},\n"links": {\n "feeId": "0x10000"}}', ":3:2", "fee"),
-    ('{"cru": {\n "clock": ["ttc"]}}', ":2:2", "text, a number"),
-    ('{"cru": {\n "cruId": 1e400}}', ":2:", "a number is too large"),
-    ("[" * 20000 + "]" * 20000, ":1:101", "nested"),
-])
+@pytest.mark.parametrize(
+    "text, place, says",
+    [
+        ('{"cru": {\n"clock": "ttc",\n}}', ":3:1", "not JSON"),
+        ("[]", "", "object of sections"),
+        ('{"cru": {\n"clock": "sun"}}', ":2:1", "clock is one of"),
+        ('{"cru": {\n"clock": "ttc",\n  "cruId": "1", "clock": "local"}}', ":3:17", "clock is given twice"),
+        ('{"cru": {"clock": "ttc"},\n"cru": {"cruId": "1"}}', ":2:1", "cru is given twice"),
+        ('{"cru": {},\n"links": {\n "feeId": "0x10000"}}', ":3:2", "fee"),
+        ('{"cru": {\n "clock": ["ttc"]}}', ":2:2", "text, a number"),
+        ('{"cru": {\n "cruId": 1e400}}', ":2:", "a number is too large"),
+        ("[" * 20000 + "]" * 20000, ":1:101", "nested"),
+    ],
+)
 def test_json_that_is_wrong_is_refused_with_its_place(cards, tmp_path, text, place, says):
     file = tmp_path / "bad.json"
     file.write_text(text)

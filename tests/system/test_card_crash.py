@@ -11,18 +11,36 @@ from conftest import scaled
 from emulated_cards import CARDS, CRU, CRU_1, FELIX, SMALL, emulated
 
 CRORC = "0120:0"
-ALL = CARDS + """
+ALL = (
+    CARDS
+    + """
 [[emulator.card]]
 type = "crorc"
 name = "crorc"
 address = "0000:3d:00.0"
 serial = 120
 """
+)
 SOURCE = {CRU: "fee", CRU_1: "fee", FELIX: "fee", CRORC: "internal"}
 
 
 def transfer(rodeo, card, seconds):
-    return rodeo.start("card", "bench", "dma", "--id", card, "--data-source", SOURCE[card], "--time", f"{seconds}s", "--patience", "20s", *SMALL, "--json", "-")
+    return rodeo.start(
+        "card",
+        "bench",
+        "dma",
+        "--id",
+        card,
+        "--data-source",
+        SOURCE[card],
+        "--time",
+        f"{seconds}s",
+        "--patience",
+        "20s",
+        *SMALL,
+        "--json",
+        "-",
+    )
 
 
 def bystanders(rodeo, card):

@@ -55,8 +55,16 @@ def system(rodeo, *, endpoints=1, links=4, rate="5kHz", ttc="false", trigger="",
     if "timeout" not in builder:
         builder += '\ntimeout = "2s"'  # a loaded machine stops processes for longer than the default
     ids = cards or [f"3b:00.{endpoint}" for endpoint in range(endpoints)]
-    text = SYSTEM.format(endpoints=endpoints, links=links, rate=rate, ttc=ttc, trigger=trigger, input=input, builder=builder,
-                         cards=", ".join(f'"{one}"' for one in ids))
+    text = SYSTEM.format(
+        endpoints=endpoints,
+        links=links,
+        rate=rate,
+        ttc=ttc,
+        trigger=trigger,
+        input=input,
+        builder=builder,
+        cards=", ".join(f'"{one}"' for one in ids),
+    )
     (rodeo.directory / "system.toml").write_text(text)
     return "system.toml"
 
@@ -94,19 +102,34 @@ def cpus_of_threads(pid, name):
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="host: one CPU, every place is the same")
-@pytest.mark.parametrize("numa, cpus, said", [("1", {1}, "on NUMA node 1 (CPUs 1)"), ("card", None, "free: the card's NUMA node is not known"), ("off", None, "free: as asked")])
+@pytest.mark.parametrize(
+    "numa, cpus, said",
+    [
+        ("1", {1}, "on NUMA node 1 (CPUs 1)"),
+        ("card", None, "free: the card's NUMA node is not known"),
+        ("off", None, "free: as asked"),
+    ],
+)
 def test_workers_read_on_the_cpus_of_the_cards_node(rodeo, numa, cpus, said):
     """hwloc simulates a machine with two NUMA nodes of one CPU each."""
     configuration = system(rodeo, builder="workers = 2", input=f'numa = "{numa}"')
     environment = {**rodeo.environment, "HWLOC_SYNTHETIC": "node:2 core:1 pu:1", "HWLOC_THISSYSTEM": "1"}
     with emulated(rodeo, configuration):
-        with subprocess.Popen([rodeo.binary, "readout", configuration, "--log", "info"], cwd=rodeo.directory, env=environment, stderr=subprocess.PIPE, text=True) as reader:
+        with subprocess.Popen(
+            [rodeo.binary, "readout", configuration, "--log", "info"],
+            cwd=rodeo.directory,
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as reader:
             deadline = time.monotonic() + scaled(20)
             expected = cpus or os.sched_getaffinity(0)
             while chunks_sent(rodeo) == 0 or cpus_of_threads(reader.pid, "rodeo-gbt") != [expected] * 2:
                 assert reader.poll() is None and time.monotonic() < deadline, cpus_of_threads(reader.pid, "")
                 time.sleep(0.05)
-            assert os.sched_getaffinity(reader.pid) == os.sched_getaffinity(0)  # the application's own thread is unchanged
+            assert os.sched_getaffinity(reader.pid) == os.sched_getaffinity(
+                0
+            )  # the application's own thread is unchanged
             reader.send_signal(signal.SIGINT)
             _, err = reader.communicate(timeout=scaled(20))
     assert reader.returncode == 0 and f"readers {said}" in err, err
@@ -118,7 +141,9 @@ def test_two_endpoints_begin_and_end_with_the_same_trigger(rodeo, start_generato
     with emulated(rodeo, configuration):
         sent = 0
         for _ in range(3):
-            report, done = read(rodeo, configuration, "--set", f"readout.input.start_generator={start_generator}", seconds=0.5)
+            report, done = read(
+                rodeo, configuration, "--set", f"readout.input.start_generator={start_generator}", seconds=0.5
+            )
             assert report["run"]["condition"] == "GOOD" and report["links"] == 32, done.stderr
             assert report["fragments"]["incomplete"] == 0 and not report["chunks"]["lost"]
             assert report["chunks"]["built"] == chunks_sent(rodeo) - sent > 0
@@ -184,7 +209,13 @@ def test_two_endpoints_of_a_cru_begin_and_end_with_the_same_orbit(rodeo):
 
 def test_event_counter_resets_are_followed_by_the_triggers_own_list(rodeo):
     ttc_elink = 7 << 3 | 3
-    configuration = system(rodeo, ttc="true", trigger="ecr_triggers = 700", input=f"trigger_elink = {ttc_elink}", builder="trigger_list = true")
+    configuration = system(
+        rodeo,
+        ttc="true",
+        trigger="ecr_triggers = 700",
+        input=f"trigger_elink = {ttc_elink}",
+        builder="trigger_list = true",
+    )
     with emulated(rodeo, configuration):
         report, done = read(rodeo, configuration, "--events", 2500, seconds=scaled(30))
     assert report["run"]["condition"] == "GOOD" and report["links"] == 16, done.stderr
@@ -252,8 +283,20 @@ def test_a_reader_that_was_killed_does_not_hold_the_others(rodeo):
     configuration = system(rodeo, endpoints=2)
 
     def start(endpoint):
-        return rodeo.start("readout", configuration, "--seconds", 600, "--json", "-", "--set", f"readout.name=reader{endpoint}",
-                           "--set", f'readout.input.cards=["3b:00.{endpoint}"]', "--set", f"readout.input.connector={endpoint}")
+        return rodeo.start(
+            "readout",
+            configuration,
+            "--seconds",
+            600,
+            "--json",
+            "-",
+            "--set",
+            f"readout.name=reader{endpoint}",
+            "--set",
+            f'readout.input.cards=["3b:00.{endpoint}"]',
+            "--set",
+            f"readout.input.connector={endpoint}",
+        )
 
     def wait_for(condition, others):
         deadline = time.monotonic() + scaled(30)
@@ -267,7 +310,9 @@ def test_a_reader_that_was_killed_does_not_hold_the_others(rodeo):
         killed.communicate(timeout=scaled(20))
         wait_for(lambda functions: not functions[0]["running"], other)
         begin = emulator_report(rodeo)["functions"][1]["triggers"]
-        wait_for(lambda functions: functions[1]["triggers"] > begin + 10000, other)  # more than the dead process's card holds
+        wait_for(
+            lambda functions: functions[1]["triggers"] > begin + 10000, other
+        )  # more than the dead process's card holds
         assert emulator_report(rodeo)["functions"][0]["counters"]["readers_lost"] == 1
         other.send_signal(signal.SIGINT)
         out, err = other.communicate(timeout=scaled(60))
@@ -281,7 +326,9 @@ def test_a_felix_is_left_as_it_was_found_and_a_generator_that_is_off_is_named(ro
     def generator(value=None):
         if value is not None:
             rodeo("card", "reg", "write", "--id", "3b:00.0", "generator_control", value)
-        return json.loads(rodeo("card", "reg", "read", "--id", "3b:00.0", "generator_control", "-o", "json").stdout)[0]["value"]
+        return json.loads(rodeo("card", "reg", "read", "--id", "3b:00.0", "generator_control", "-o", "json").stdout)[0][
+            "value"
+        ]
 
     with emulated(rodeo, configuration):
         for arguments in ([], found):
@@ -289,9 +336,25 @@ def test_a_felix_is_left_as_it_was_found_and_a_generator_that_is_off_is_named(ro
             assert report["run"]["condition"] == "GOOD" and report["chunks"]["built"] > 0, done.stderr
         assert generator() == 1 and generator(0) == 0
         report, done = read(rodeo, configuration, *found, seconds=0.3)
-        assert report["run"]["condition"] == "INCOMPLETE" and report["chunks"]["sent"] == 0 and report["limited_by"] == "input"
+        assert (
+            report["run"]["condition"] == "INCOMPLETE"
+            and report["chunks"]["sent"] == 0
+            and report["limited_by"] == "input"
+        )
         assert "its generator is off" in done.stderr and "no data came" in done.stderr
-        bench = ["card", "bench", "dma", "--id", "3b:00.0", "--buffer-size", "16MiB", "--superpage-size", "256KiB", "--time", "300ms"]
+        bench = [
+            "card",
+            "bench",
+            "dma",
+            "--id",
+            "3b:00.0",
+            "--buffer-size",
+            "16MiB",
+            "--superpage-size",
+            "256KiB",
+            "--time",
+            "300ms",
+        ]
         assert "its generator is off" in rodeo(*bench, "--data-source", "fee", exit_code=4).stderr
         rodeo(*bench, "--data-source", "internal")
         report, done = read(rodeo, configuration, seconds=0.5)
@@ -328,7 +391,9 @@ def test_superpages_that_do_not_fit_the_memory_are_refused(rodeo):
 
 def test_a_card_that_brings_nothing_is_named_with_its_links(rodeo):
     # Triggers come slowly, and the card and the event window hold all of them: a slow machine makes no other link miss an event.
-    text = CRU.replace('rate = "2kHz"', 'rate = "100Hz"').replace('overflow = "busy"', 'overflow = "drop"\nfifo_triggers = 1000000')
+    text = CRU.replace('rate = "2kHz"', 'rate = "100Hz"').replace(
+        'overflow = "busy"', 'overflow = "drop"\nfifo_triggers = 1000000'
+    )
     (rodeo.directory / "cru.toml").write_text(text)
     with emulated(rodeo, "cru.toml"):
         with rodeo.start("readout", "cru.toml", "--seconds", 600, "--json", "-") as reader:

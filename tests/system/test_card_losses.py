@@ -78,6 +78,7 @@ def end_in_order(process):
 def read(rodeo, configuration, during=lambda: None, goes_on=True):
     """A run with a fault of its card after the first data, and data after the fault. Returns the report, stderr, and the card's report."""
     with rodeo.start("readout", configuration, "--seconds", 600, "--json", "-") as reader:
+
         def more(triggers):
             begin = function_of(rodeo)["triggers"]
             wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > begin + triggers)
@@ -94,7 +95,14 @@ def read(rodeo, configuration, during=lambda: None, goes_on=True):
 
 
 def lost(card):
-    names = ["chunks_dropped", "chunks_lost", "chunks_corrupted", "chunks_unmapped", "chunks_link_down", "chunks_cut_off"]
+    names = [
+        "chunks_dropped",
+        "chunks_lost",
+        "chunks_corrupted",
+        "chunks_unmapped",
+        "chunks_link_down",
+        "chunks_cut_off",
+    ]
     return sum(card["counters"].get(name, 0) for name in names)
 
 
@@ -107,10 +115,13 @@ def check_books(report, card, links):
 
 # Chunks of 40 bytes are in one block or two; chunks of 3000 bytes are in several, so each lost block cuts one short.
 @pytest.mark.parametrize("chunk_size", [40, 3000])
-@pytest.mark.parametrize("kind, name, said", [("dropped_superpage", "lost", "lost_blocks"), ("corrupt_rdh", "corrupted", "bad_marker")])
+@pytest.mark.parametrize(
+    "kind, name, said", [("dropped_superpage", "lost", "lost_blocks"), ("corrupt_rdh", "corrupted", "bad_marker")]
+)
 def test_chunks_in_a_block_that_a_felix_card_loses_were_not_sent(rodeo, kind, name, said, chunk_size):
     configuration = felix(rodeo, chunk_size=chunk_size)
     with emulated(rodeo, configuration):
+
         def during():
             fault(rodeo, kind, link=0)
             fault(rodeo, kind, link=1)
@@ -139,7 +150,10 @@ def test_the_first_block_of_the_only_link_is_missed_though_no_other_link_has_its
 
 def test_the_last_report_of_an_emulator_that_ends_during_a_readout_adds_up(rodeo):
     configuration = felix(rodeo)
-    with emulated(rodeo, configuration, "--json", "emulator.json") as process, rodeo.start("readout", configuration, "--seconds", 60, "--json", "-") as reader:
+    with (
+        emulated(rodeo, configuration, "--json", "emulator.json") as process,
+        rodeo.start("readout", configuration, "--seconds", 60, "--json", "-") as reader,
+    ):
         wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > 200)
         end_in_order(process)
         out, err = reader.communicate(timeout=scaled(60))
@@ -165,7 +179,11 @@ def test_the_only_link_that_is_down_for_a_moment_is_missed_though_no_other_link_
             enable_links(rodeo, 1)
         report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "link_down", "--duration", "200ms"))
         assert card["counters"]["chunks_link_down" if kind == "felix" else "frames_link_down"] > 0
-    assert report["run"]["condition"] == "INCOMPLETE" and report["input"]["card_links_down"] == 1 and "card_links_down" in err, err
+    assert (
+        report["run"]["condition"] == "INCOMPLETE"
+        and report["input"]["card_links_down"] == 1
+        and "card_links_down" in err
+    ), err
 
 
 def test_blocks_for_a_channel_that_nobody_has_enabled_were_not_sent(rodeo):
@@ -184,12 +202,15 @@ def test_a_truncated_chunk_is_sent_and_flagged(rodeo):
     with emulated(rodeo, configuration):
         report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "truncated_page"))
     check_books(report, card, 8)
-    assert lost(card) == 0 and report["run"]["condition"] == "INCOMPLETE" and report["fragments"]["incomplete"] == 1, err
+    assert lost(card) == 0 and report["run"]["condition"] == "INCOMPLETE" and report["fragments"]["incomplete"] == 1, (
+        err
+    )
 
 
 def test_a_channel_that_stands_still_loses_nothing(rodeo):
     configuration = felix(rodeo)
     with emulated(rodeo, configuration):
+
         def during():
             fault(rodeo, "stuck_fifo")
             time.sleep(0.2)
@@ -203,12 +224,17 @@ def test_a_channel_that_stands_still_loses_nothing(rodeo):
 def test_each_function_says_how_long_it_was_busy_and_what_it_cost(rodeo):
     """Two cards have one trigger, and one card stalls: it causes the dead time."""
     text = FELIX.format(links=2, elinks=4, chunk_size=40)
-    card = text[text.index("[[emulator.card]]"):text.index("[emulator.trigger]")]
+    card = text[text.index("[[emulator.card]]") : text.index("[emulator.trigger]")]
     other = card.replace('"card"', '"other"').replace("3b:00.0", "3c:00.0") + "serial = 713\nconnector = 1\n"
-    text = text.replace("[emulator.trigger]", other + "[emulator.trigger]\nwait_for = 2").replace('["3b:00.0"]', '["3b:00.0", "3c:00.0"]')
-    text = text.replace("serial = 713", "serial = 713\nfifo_triggers = 100").replace('timeout = "2s"', 'timeout = "20s"')
+    text = text.replace("[emulator.trigger]", other + "[emulator.trigger]\nwait_for = 2").replace(
+        '["3b:00.0"]', '["3b:00.0", "3c:00.0"]'
+    )
+    text = text.replace("serial = 713", "serial = 713\nfifo_triggers = 100").replace(
+        'timeout = "2s"', 'timeout = "20s"'
+    )
     configuration = configure(rodeo, text)
     with emulated(rodeo, configuration):
+
         def during():
             rodeo("emulate", "fault", "--id", "other", "stuck_fifo")
             time.sleep(0.3)
@@ -221,12 +247,16 @@ def test_each_function_says_how_long_it_was_busy_and_what_it_cost(rodeo):
     other = whole["functions"][1]
     assert other["name"] == "other" and other["busy_seconds"] > 0.1 and other["vetoed"] >= other["vetoed_alone"] > 400
     assert other["dead_time_fraction"] == other["vetoed"] / whole["trigger"]["offered"] > 0
-    assert card["busy_seconds"] < other["busy_seconds"] and card["vetoed_alone"] == whole["trigger"]["vetoed"]["busy"] - other["vetoed"]
+    assert (
+        card["busy_seconds"] < other["busy_seconds"]
+        and card["vetoed_alone"] == whole["trigger"]["vetoed"]["busy"] - other["vetoed"]
+    )
     assert "busy [s]" in shown
 
 
 def test_the_demo_names_what_its_card_lost(rodeo):
     with rodeo.start("demo", "--links", 16, "--rate", "5kHz", "--seconds", 600, "--json", "-") as demo:
+
         def demo_card():
             done = rodeo("emulate", "status", "-o", "json", exit_code=None)
             return json.loads(done.stdout)["functions"][0] if done.returncode == 0 else None
@@ -376,10 +406,16 @@ def test_a_stuck_link_at_the_end_of_the_run_is_cut_off_by_name(rodeo):
     assert report["run"]["condition"] == "INCOMPLETE", err
 
 
-@pytest.mark.parametrize("configure_card, kind", [(felix, "card_reset"), (felix, "removal"), (cru, "card_reset"), (cru, "removal"), (cru, "size_index_mismatch")])
+@pytest.mark.parametrize(
+    "configure_card, kind",
+    [(felix, "card_reset"), (felix, "removal"), (cru, "card_reset"), (cru, "removal"), (cru, "size_index_mismatch")],
+)
 def test_a_card_that_breaks_the_rules_or_goes_ends_the_run(rodeo, configure_card, kind):
     configuration = configure_card(rodeo)
-    with emulated(rodeo, configuration), rodeo.start("readout", configuration, "--seconds", 60, "--json", "-") as reader:
+    with (
+        emulated(rodeo, configuration),
+        rodeo.start("readout", configuration, "--seconds", 60, "--json", "-") as reader,
+    ):
         wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > 200)
         fault(rodeo, kind)
         out, err = reader.communicate(timeout=scaled(60))
@@ -390,7 +426,11 @@ def test_a_card_that_breaks_the_rules_or_goes_ends_the_run(rodeo, configure_card
 
 def test_wrong_numbers_of_a_card_are_flagged_and_name_the_link(rodeo):
     """A flipped L1 id, and a card link with four E-links whose BCIDs are one too large: they are out of step, and their offset is reported."""
-    text = FELIX.format(links=3, elinks=4, chunk_size=40).replace('work = "verify"', 'work = "release"').replace("seed = 1\n", "")
+    text = (
+        FELIX.format(links=3, elinks=4, chunk_size=40)
+        .replace('work = "verify"', 'work = "release"')
+        .replace("seed = 1\n", "")
+    )
     configuration = configure(rodeo, text)
 
     def out_of_step():
@@ -407,6 +447,8 @@ def test_wrong_numbers_of_a_card_are_flagged_and_name_the_link(rodeo):
         report, err, card = read(rodeo, configuration, during)
     assert card["counters"]["l1ids_flipped"] == 1 and card["counters"]["bcids_shifted"] > 4 * 600, card
     lost = report["chunks"]["lost"]
-    assert report["run"]["condition"] == "INCOMPLETE" and lost in ({"out_of_sequence": 1}, {"duplicate": 1}), err  # depends on the bit: the wrong id may be an earlier event's
+    assert report["run"]["condition"] == "INCOMPLETE" and lost in ({"out_of_sequence": 1}, {"duplicate": 1}), (
+        err
+    )  # depends on the bit: the wrong id may be an earlier event's
     assert report["fragments"]["incomplete_by_reason"]["bcid_mismatch"] > 600, err
     assert err.count("is out of step (BCIDs too large by 1)") == 4, err

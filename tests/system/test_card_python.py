@@ -12,7 +12,9 @@ from conftest import BUILD, Rodeo, scaled
 from emulated_cards import CRU, FELIX, emulated
 
 if not list((BUILD / "python" / "rodeo").glob("_card*.so")):
-    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+    pytest.skip(
+        "this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +25,17 @@ def cards(tmp_path_factory):
 
 def python(cards, text):
     environment = {**cards.rodeo.environment, "PYTHONPATH": str(BUILD / "python")}
-    done = subprocess.run([sys.executable, "-B", "-c", text], env=environment, capture_output=True, text=True, timeout=scaled(60))
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", text], env=environment, capture_output=True, text=True, timeout=scaled(60)
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 def test_registers_by_name_and_address(cards):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import rodeo.card
 card = rodeo.card.open("{CRU}")
 bar = card.bar(2)
@@ -49,26 +55,32 @@ for write in (lambda: bar.write("temperature", 1), lambda: bar.write(0x10008, 1)
         print("read_only")
 bar.write("temperature", bar.read("temperature"), force=True)
 print(card.type, card.serial, card.endpoint, len(rodeo.card.list_cards()))
-""")
+""",
+    )
     assert out == ["refused", "refused", "refused", "read_only", "read_only", "read_only", "CRU", "245", "0", "3"]
-    assert cards.register(CRU, "ctp_bc_max") == 0xd5b
+    assert cards.register(CRU, "ctp_bc_max") == 0xD5B
 
 
 def test_a_register_map_can_be_named(cards):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import rodeo.card
 print(rodeo.card.open("{FELIX}", register_map="254.0").bar(2).read("register_map_version"))
 try:
     rodeo.card.open("{FELIX}", register_map="5.0")
 except ValueError as error:
     print("unknown" if "card.unknown_map" in str(error) else error)
-""")
+""",
+    )
     assert out == [str(254 << 8), "unknown"]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="host: one CPU, every place is the same")
 def test_an_iterator_stays_on_the_node_until_its_end(cards):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import os
 os.environ.update(HWLOC_SYNTHETIC="node:2 core:1 pu:1", HWLOC_THISSYSTEM="1")
 import rodeo.card
@@ -86,13 +98,16 @@ try:
     rodeo.card.open("{FELIX}").dma(numa="7", **options)
 except ValueError as error:
     print("no_node" if "there is no NUMA node 7" in str(error) else error)
-""")
+""",
+    )
     assert out == ["no_node"]
 
 
 @pytest.mark.parametrize("card", [CRU, FELIX])
 def test_superpages_are_arrays(cards, card):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import rodeo.card
 with rodeo.card.open("{card}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as superpages:
     seen = 0
@@ -104,24 +119,30 @@ with rodeo.card.open("{card}").dma(data_source="fee", buffer_bytes=8 << 20, supe
         if seen == 100:  # more than the buffer has: superpages were reused
             break
 print(seen)
-""")
+""",
+    )
     assert out == ["100"]
 
 
 def test_a_channel_is_owned(cards):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import rodeo.card
 owner = rodeo.card.open("{CRU}").dma()
 try:
     rodeo.card.open("{CRU}").dma()
 except ValueError as error:
     print("owned" if "own" in str(error) or "locked" in str(error) else error)
-""")
+""",
+    )
     assert out == ["owned"]
 
 
 def test_a_channel_is_free_after_its_with_whatever_arrays_are_left(cards):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import rodeo.card
 arrays = []
 for _ in range(3):
@@ -141,12 +162,15 @@ for _ in range(3):
     superpages.close()
 del superpages
 print(sum(len(array) for array in arrays) > 0)
-""")
+""",
+    )
     assert out == ["True"]
 
 
 def test_what_was_filled_comes_after_a_stop(cards):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import rodeo.card
 with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as superpages:
     for run in range(3):
@@ -160,26 +184,43 @@ try:
     next(rodeo.card.open("{FELIX}").dma())
 except ValueError as error:
     print("not_started" if "not started" in str(error) else error)
-""")
+""",
+    )
     assert out == ["not_started"]
 
 
-@pytest.mark.parametrize("card, wrong", [(CRU, "superpage_bytes=16 << 20"), (CRU, "superpage_bytes=36864"), (CRU, "superpage_bytes=0"), (CRU, "superpage_bytes=64 << 20"),
-                                         (FELIX, "superpage_bytes=1000"), (FELIX, "superpage_bytes=3 << 15"), (CRU, "channel=1"), (FELIX, "data_source='ddg'")])
+@pytest.mark.parametrize(
+    "card, wrong",
+    [
+        (CRU, "superpage_bytes=16 << 20"),
+        (CRU, "superpage_bytes=36864"),
+        (CRU, "superpage_bytes=0"),
+        (CRU, "superpage_bytes=64 << 20"),
+        (FELIX, "superpage_bytes=1000"),
+        (FELIX, "superpage_bytes=3 << 15"),
+        (CRU, "channel=1"),
+        (FELIX, "data_source='ddg'"),
+    ],
+)
 def test_what_a_card_does_not_take_is_refused_at_once(cards, card, wrong):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import rodeo.card
 try:
     rodeo.card.open("{card}").dma(**dict(dict(data_source="fee"), {wrong}))
 except ValueError as error:
     print("refused" if "card.bad_dma" in str(error) else error)
-""")
+""",
+    )
     assert out == ["refused"]
 
 
 @pytest.mark.parametrize("card", [CRU, FELIX])
 def test_threads_may_share_an_iterator(cards, card):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import threading, rodeo.card
 for _ in range(4):
     counts = []
@@ -197,13 +238,16 @@ for _ in range(4):
         for thread in threads: thread.join()
     assert counts == [200] * 4, counts
 print("done")
-""")
+""",
+    )
     assert out == ["done"]
 
 
 @pytest.mark.parametrize("end", ["stop", "close"])
 def test_another_thread_ends_who_waits(cards, end):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import threading, time, rodeo.card
 card = rodeo.card.open("{CRU}")
 superpages = card.dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18, patience_s=float("inf"))
@@ -222,13 +266,16 @@ superpages.{end}()
 thread.join(20)
 print(thread.is_alive())
 superpages.close()
-""")
+""",
+    )
     assert out == ["False"]
 
 
 def test_a_card_that_is_gone_ends_nothing_else(tmp_path):
     with emulated(Rodeo(tmp_path)) as running:
-        out = python(running, f"""
+        out = python(
+            running,
+            f"""
 import gc, os, signal, rodeo.card
 superpages = rodeo.card.open("{CRU}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18)
 superpages.start()
@@ -244,7 +291,8 @@ with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, sup
         other.close()
     except (ValueError, OSError) as error:
         print("said")
-""")
+""",
+        )
     assert out == ["alive", "said"]
 
 
@@ -254,13 +302,16 @@ def test_a_card_that_does_not_answer_is_asked_once_and_is_an_error_of_its_own(ro
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(directory / "0000:10:00.0.sock"))
         listener.listen()
-        out = python(types.SimpleNamespace(rodeo=rodeo), """
+        out = python(
+            types.SimpleNamespace(rodeo=rodeo),
+            """
 import rodeo.card
 try:
     rodeo.card.open("10:00.0")
 except TimeoutError as error:
     print("card.timeout" in str(error))
-""")
+""",
+        )
         listener.setblocking(False)
         listener.accept()[0].close()
         with pytest.raises(BlockingIOError):
@@ -269,7 +320,9 @@ except TimeoutError as error:
 
 
 def test_a_forked_child_does_nothing_to_the_card(cards):
-    out = python(cards, f"""
+    out = python(
+        cards,
+        f"""
 import multiprocessing, os, sys, rodeo.card
 card = rodeo.card.open("{CRU}")
 bar = card.bar(2)
@@ -292,5 +345,6 @@ with card.dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) 
         if i == 100:
             break
     print(i)
-""")
+""",
+    )
     assert out == ["100"]

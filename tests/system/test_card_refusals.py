@@ -24,7 +24,14 @@ def cards(tmp_path_factory):
 def limited(rodeo, limit, *arguments):
     """Runs rodeo under a limit of the shell: ("-n", 5)."""
     command = f"ulimit {limit[0]} {limit[1]}; exec {shlex.join([str(rodeo.binary), *map(str, arguments)])}"
-    return subprocess.run(["bash", "-c", command], cwd=rodeo.directory, env=rodeo.environment, text=True, capture_output=True, timeout=scaled(30))
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=rodeo.directory,
+        env=rodeo.environment,
+        text=True,
+        capture_output=True,
+        timeout=scaled(30),
+    )
 
 
 @pytest.mark.parametrize("duration", ["0s", "999us"])
@@ -40,7 +47,20 @@ def test_a_bench_leaves_room_for_others_at_the_card(cards):
 
 
 def test_where_errors_cannot_be_written_nothing_is_measured(cards):
-    done = cards.card("bench", "dma", "--id", CRU, "--bytes", "1MiB", *SMALL, "--error-file", "/nonexistent/errors", "--json", "-", exit_code=1)
+    done = cards.card(
+        "bench",
+        "dma",
+        "--id",
+        CRU,
+        "--bytes",
+        "1MiB",
+        *SMALL,
+        "--error-file",
+        "/nonexistent/errors",
+        "--json",
+        "-",
+        exit_code=1,
+    )
     assert done.stdout == "" and "/nonexistent/errors" in done.stderr and "superpages" not in done.stderr
 
 
@@ -99,8 +119,17 @@ def test_an_error_of_payload_says_what_differs(cards, tmp_path):
     assert lines and all(expected != found for expected, found in values), lines[:5]
 
 
-@pytest.mark.parametrize("option, value", [("--trigger-window", 65536), ("--trigger-window-size", 65536), ("--tf-length", 4096), ("--time-frame-length", 4096),
-                                           ("--cru-id", "0x1000"), ("--dyn-offset", "maybe")])
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("--trigger-window", 65536),
+        ("--trigger-window-size", 65536),
+        ("--tf-length", 4096),
+        ("--time-frame-length", 4096),
+        ("--cru-id", "0x1000"),
+        ("--dyn-offset", "maybe"),
+    ],
+)
 def test_an_option_of_a_setting_is_told_by_its_names(cards, option, value):
     said = cards.card("config", "--id", CRU, option, value, "--dry-run", exit_code=3).stderr
     named = said.split(": ")[1].split(",")
@@ -113,20 +142,32 @@ def test_the_name_that_was_given_is_the_name_that_is_wrong(cards):
         assert f"bench bar: {name}: " in cards.card("bench", "bar", "--id", CRU, f"{name}=-1", exit_code=2).stderr
 
 
-@pytest.mark.parametrize("arguments, says", [
-    (["ctp", "--eox", "--single-trigger"], "one at a time"),
-    (["ctp", "--eox", "--status"], "one at a time"),
-    (["ctp", "--trigger-mode", "periodic", "--bc", 5], "--bc is for mode fixed"),
-    (["ctp", "--status", "--hbkeep", 3], "another option gives a setting"),
-    (["reg", "read", "--register-map", "4.0", "temperature"], "is not a known register map"),
-    (["bench", "bar", "--cycles", 5, "--time", "1s"], "leave out one"),
-    (["config", "--all", "--set", "cru_id=1"], "--all and --id exclude each other"),
-])
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["ctp", "--eox", "--single-trigger"], "one at a time"),
+        (["ctp", "--eox", "--status"], "one at a time"),
+        (["ctp", "--trigger-mode", "periodic", "--bc", 5], "--bc is for mode fixed"),
+        (["ctp", "--status", "--hbkeep", 3], "another option gives a setting"),
+        (["reg", "read", "--register-map", "4.0", "temperature"], "is not a known register map"),
+        (["bench", "bar", "--cycles", 5, "--time", "1s"], "leave out one"),
+        (["config", "--all", "--set", "cru_id=1"], "--all and --id exclude each other"),
+    ],
+)
 def test_options_that_say_two_things_are_refused(cards, arguments, says):
     assert says in cards.card(*arguments, "--id", CRU, exit_code=2).stderr
 
 
-@pytest.mark.parametrize("verb, links", [(["bench", "dma", "--bytes", "1MiB"], "12"), (["loopback"], "12"), (["config", "--dry-run"], "12"), (["status"], "24"), (["packets"], "24")])
+@pytest.mark.parametrize(
+    "verb, links",
+    [
+        (["bench", "dma", "--bytes", "1MiB"], "12"),
+        (["loopback"], "12"),
+        (["config", "--dry-run"], "12"),
+        (["status"], "24"),
+        (["packets"], "24"),
+    ],
+)
 def test_links_are_the_same_list_for_every_verb(cards, verb, links):
     for wrong in (links, "0x1", "3-0", "1-", "-1", "1,", "1;2"):
         said = cards.card(*verb, "--id", CRU, f"--links={wrong}", exit_code=2).stderr
@@ -135,7 +176,11 @@ def test_links_are_the_same_list_for_every_verb(cards, verb, links):
 
 
 def test_an_option_with_nothing_behind_its_sign_does_not_take_the_next(cards, tmp_path):
-    for arguments in (["config", "--generate=", "--dry-run"], ["config", "--generate", "", "--dry-run"], ["bench", "dma", "--to-file=", "--time", "1s"]):
+    for arguments in (
+        ["config", "--generate=", "--dry-run"],
+        ["config", "--generate", "", "--dry-run"],
+        ["bench", "dma", "--to-file=", "--time", "1s"],
+    ):
         assert "the value is empty" in cards.card(*arguments, "--id", CRU, exit_code=2).stderr
     assert not list(cards.rodeo.directory.glob("--*"))
 
@@ -150,7 +195,9 @@ def test_links_are_chosen_in_a_cru_alone(cards):
     assert "in a CRU" in cards.card("bench", "dma", "--id", FELIX, "--bytes", "1MiB", "--links", 1, exit_code=2).stderr
 
 
-@pytest.mark.parametrize("text", ["[cru]\nclock=ttc\ncruId=1\nclock=local\n", "[cru]\nclock=ttc\n[links]\ngbtMux=ttc\n[cru]\nclock=local\n"])
+@pytest.mark.parametrize(
+    "text", ["[cru]\nclock=ttc\ncruId=1\nclock=local\n", "[cru]\nclock=ttc\n[links]\ngbtMux=ttc\n[cru]\nclock=local\n"]
+)
 def test_a_key_that_is_given_twice_is_an_error(cards, tmp_path, text):
     file = tmp_path / "twice.ini"
     file.write_text(text)
@@ -163,7 +210,11 @@ def test_a_file_without_an_end_is_none(cards, tmp_path):
     with open(endless, "wb") as file:
         file.truncate(17 << 20)
     for path, why in ((endless, "it has more than 16 MiB"), ("/dev/zero", "is not a regular file")):
-        for command in (["card", "config", path, "--id", CRU], ["card", "firmware", "--firmware-list", path], ["check", path]):
+        for command in (
+            ["card", "config", path, "--id", CRU],
+            ["card", "firmware", "--firmware-list", path],
+            ["check", path],
+        ):
             assert why in cards.rodeo(*command, exit_code=3).stderr
     assert "is not a word of 16 bits" in cards.card("flash", "write", "/dev/zero", "--id", CRU, exit_code=2).stderr
     words = tmp_path / "words"
@@ -179,12 +230,18 @@ def test_a_list_of_firmware_that_is_wrong_is_named(cards, tmp_path):
 
 def test_what_would_change_the_data_of_a_reader_is_refused(rodeo):
     with emulated(rodeo) as cards:
-        owner = cards.rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "60s", *SMALL, "--json", "-")
+        owner = cards.rodeo.start(
+            "card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "60s", *SMALL, "--json", "-"
+        )
         try:
             deadline = time.monotonic() + scaled(20)
             while not cards.register(CRU, "superpages_done[0]"):
                 assert owner.poll() is None and time.monotonic() < deadline
-            for change in (["config", "--tf-length", 128], ["config", "--dynamic-offset", "true"], ["userlogic", "--event-size", 64]):
+            for change in (
+                ["config", "--tf-length", 128],
+                ["config", "--dynamic-offset", "true"],
+                ["userlogic", "--event-size", 64],
+            ):
                 said = cards.card(*change, "--id", CRU, exit_code=5).stderr
                 assert "card.locked" in said and str(owner.pid) in said and "--while-running" in said
             cards.card("userlogic", "--id", CRU)

@@ -34,7 +34,11 @@ def cards(tmp_path_factory):
 
 def test_cards_are_listed_by_every_name(cards):
     rows = cards.json("list")
-    assert [(row["type"], row["serial"], row["endpoint"]) for row in rows] == [("CRU", 245, 0), ("CRU", 245, 1), ("FELIX", 712, 0)]
+    assert [(row["type"], row["serial"], row["endpoint"]) for row in rows] == [
+        ("CRU", 245, 0),
+        ("CRU", 245, 1),
+        ("FELIX", 712, 0),
+    ]
     assert all(row["problem"] == "" and row["firmware"] for row in rows)
     for name in ("#0", "af:00.0", "0000:af:00.0", "0245", "0245:0"):
         assert cards.register(name, "serial") == cards.register(CRU, "serial")
@@ -51,15 +55,32 @@ def test_the_document_names_every_key_of_the_list(cards):
         assert sorted(row) == sorted(documented)
 
 
-@pytest.mark.parametrize("name, code", [("#9", 4), ("0999", 4), ("7f:00.0", 4), ("3b:00.0junk", 2), ("#", 2), ("12", 2)])
+@pytest.mark.parametrize(
+    "name, code", [("#9", 4), ("0999", 4), ("7f:00.0", 4), ("3b:00.0junk", 2), ("#", 2), ("12", 2)]
+)
 def test_a_card_that_is_not_there_is_said_so(cards, name, code):
-    for verb in (["status"], ["config", "--dry-run", "--set", "cru_id=1"], ["metrics"], ["reset"], ["bench", "dma"], ["reg", "read", "temperature"]):
+    for verb in (
+        ["status"],
+        ["config", "--dry-run", "--set", "cru_id=1"],
+        ["metrics"],
+        ["reset"],
+        ["bench", "dma"],
+        ["reg", "read", "temperature"],
+    ):
         assert cards.card(*verb, "--id", name, exit_code=code).stderr.startswith("error[card.")
 
 
 def test_registers_are_read_by_name_and_by_address(cards):
-    by_name, by_address = cards.json("reg", "read", "--id", CRU, "firmware_hash")[0], cards.json("reg", "read", "--id", CRU, "--bar", 2, "0x4")[0]
-    assert by_name == by_address and by_name["name"] == "firmware_hash" and by_name["bar"] == 2 and by_name["address_bytes"] == 4
+    by_name, by_address = (
+        cards.json("reg", "read", "--id", CRU, "firmware_hash")[0],
+        cards.json("reg", "read", "--id", CRU, "--bar", 2, "0x4")[0],
+    )
+    assert (
+        by_name == by_address
+        and by_name["name"] == "firmware_hash"
+        and by_name["bar"] == 2
+        and by_name["address_bytes"] == 4
+    )
     assert int(by_name["hex"], 16) == by_name["value"]
     table = cards.card("reg", "read", "--id", CRU, "--bar", 2, "0x4", "temperature").stdout
     assert "firmware_hash" in table and "temperature" in table and "binary" in table
@@ -68,39 +89,45 @@ def test_registers_are_read_by_name_and_by_address(cards):
 def test_registers_are_written_and_modified(cards):
     assert cards.json("reg", "write", "--id", CRU, "ctp_bc_max", "0xdeb")[0]["value"] == 3563
     assert cards.register(CRU, "ctp_bc_max") == 3563
-    assert cards.json("reg", "modify", "--id", CRU, "ctp_bc_max", 5, "--position", 4, "--width", 4)[0]["value"] == 0xd5b
-    assert cards.json("reg", "write", "--id", FELIX, "status_leds", "0x5a", "--no-read-back")[0]["value"] == 0x5a
+    assert cards.json("reg", "modify", "--id", CRU, "ctp_bc_max", 5, "--position", 4, "--width", 4)[0]["value"] == 0xD5B
+    assert cards.json("reg", "write", "--id", FELIX, "status_leds", "0x5a", "--no-read-back")[0]["value"] == 0x5A
 
 
-@pytest.mark.parametrize("arguments, code, says", [
-    (["read", "temperatur"], 2, "did you mean `temperature`"),
-    (["read", "gbt_link_status[24]"], 2, "gbt_link_status[23]"),
-    (["read", "0x10"], 2, "--bar"),
-    (["read", "--bar", "2", "0x3"], 2, "multiple of 4"),
-    (["read", "--bar", "2", "0x1000000"], 2, "outside"),
-    (["read", "--bar", "1", "0x0"], 2, "BAR 1"),
-    (["read", "--bar", "0", "temperature"], 2, "BAR 2"),
-    (["dump", "--bar", "2", "--address", "0x0", "--words", "0"], 2, "--words 0 reads nothing"),
-    (["dump", "--bar", "2", "--address", "0xfffffc", "--words", "2"], 2, "it has 1"),
-    (["dump", "--bar", "2", "--address", "0x0", "--words", "99999999999999"], 2, "reach beyond"),
-    (["dump", "--words", "2"], 2, "--words needs --address"),
-    (["write", "temperature", "1"], 5, "can only be read"),
-    (["write", "ctp_bc_max", "0x100000000"], 2, "32 bits"),
-    (["write", "ctp_bc_max", "12x"], 2, "not a number"),
-    (["modify", "ctp_bc_max", "2", "--width", "1"], 2, "does not fit"),
-    (["modify", "ctp_bc_max", "0", "--position", "31", "--width", "2"], 2, "do not fit"),
-])
+@pytest.mark.parametrize(
+    "arguments, code, says",
+    [
+        (["read", "temperatur"], 2, "did you mean `temperature`"),
+        (["read", "gbt_link_status[24]"], 2, "gbt_link_status[23]"),
+        (["read", "0x10"], 2, "--bar"),
+        (["read", "--bar", "2", "0x3"], 2, "multiple of 4"),
+        (["read", "--bar", "2", "0x1000000"], 2, "outside"),
+        (["read", "--bar", "1", "0x0"], 2, "BAR 1"),
+        (["read", "--bar", "0", "temperature"], 2, "BAR 2"),
+        (["dump", "--bar", "2", "--address", "0x0", "--words", "0"], 2, "--words 0 reads nothing"),
+        (["dump", "--bar", "2", "--address", "0xfffffc", "--words", "2"], 2, "it has 1"),
+        (["dump", "--bar", "2", "--address", "0x0", "--words", "99999999999999"], 2, "reach beyond"),
+        (["dump", "--words", "2"], 2, "--words needs --address"),
+        (["write", "temperature", "1"], 5, "can only be read"),
+        (["write", "ctp_bc_max", "0x100000000"], 2, "32 bits"),
+        (["write", "ctp_bc_max", "12x"], 2, "not a number"),
+        (["modify", "ctp_bc_max", "2", "--width", "1"], 2, "does not fit"),
+        (["modify", "ctp_bc_max", "0", "--position", "31", "--width", "2"], 2, "do not fit"),
+    ],
+)
 def test_accesses_that_make_no_sense_are_refused(cards, arguments, code, says):
     assert says in cards.card("reg", arguments[0], "--id", CRU, *arguments[1:], exit_code=code).stderr
 
 
 def test_the_last_word_of_a_bar_can_be_read(cards):
-    assert cards.json("reg", "read", "--id", CRU, "--bar", 2, "0xfffffc")[0]["address_bytes"] == 0xfffffc
+    assert cards.json("reg", "read", "--id", CRU, "--bar", 2, "0xfffffc")[0]["address_bytes"] == 0xFFFFFC
 
 
 def test_registers_are_dumped(cards, tmp_path):
     names = {row["name"] for row in cards.json("reg", "dump", "--id", CRU)}
-    assert {"temperature", "superpages_done[0]"} <= names and "superpage_size_fifo[0]" not in names  # reading a command register has effects
+    assert {
+        "temperature",
+        "superpages_done[0]",
+    } <= names and "superpage_size_fifo[0]" not in names  # reading a command register has effects
     cards.card("reg", "dump", "--id", CRU, "--bar", 2, "--address", "0x4", "--words", 2, "--file", tmp_path / "words")
     words = (tmp_path / "words").read_bytes()
     assert len(words) == 8 and int.from_bytes(words[:4], "little") == cards.register(CRU, "firmware_hash")
@@ -109,16 +136,33 @@ def test_registers_are_dumped(cards, tmp_path):
 
 def test_status_tells_of_every_link(cards):
     rows = [row for row in cards.json("status", "--id", CRU) if row["measurement"] == "link"]
-    assert [row["id"] for row in rows] == list(range(12)) and all(row["status"] in (0, 1, 2) and row["rxFreq"] > 200 for row in rows)
-    assert len([row for row in cards.json("status", "--id", FELIX, "--links", "0,2-3") if row["measurement"] == "link"]) == 3
-    assert {row["measurement"] for row in cards.json("status", "--id", CRU, "--onu-status", "--fec-status")} == {"pcie", "CRU", "link", "onu", "fec"}
+    assert [row["id"] for row in rows] == list(range(12)) and all(
+        row["status"] in (0, 1, 2) and row["rxFreq"] > 200 for row in rows
+    )
+    assert (
+        len([row for row in cards.json("status", "--id", FELIX, "--links", "0,2-3") if row["measurement"] == "link"])
+        == 3
+    )
+    assert {row["measurement"] for row in cards.json("status", "--id", CRU, "--onu-status", "--fec-status")} == {
+        "pcie",
+        "CRU",
+        "link",
+        "onu",
+        "fec",
+    }
     table = cards.card("status", "--id", CRU).stdout
     assert "RX [MHz]" in table and "UP" in table
 
 
 def test_status_tells_of_the_pcie_link_and_warns_of_a_poor_one(rodeo, cards):
     link = next(row for row in cards.json("status", "--id", CRU) if row["measurement"] == "pcie")
-    assert (link["lanes"], link["mostLanes"], link["speed"], link["maxPayload"], link["readRequest"]) == (8, 8, 8, 256, 512)
+    assert (link["lanes"], link["mostLanes"], link["speed"], link["maxPayload"], link["readRequest"]) == (
+        8,
+        8,
+        8,
+        256,
+        512,
+    )
     assert "trained" not in cards.card("status").stderr
     with emulated(rodeo, CARDS.replace("links = 4\n", 'links = 4\nlanes = "4"\nmax_payload = "128"\n')) as poor:
         done = poor.card("status", "--id", FELIX)
@@ -165,7 +209,9 @@ def test_metrics_are_served(cards):
 def test_csv_is_one_table_with_one_header(cards):
     rows = list(csv.DictReader(io.StringIO(cards.card("status", "--id", CRU, "--onu-status", "-o", "csv").stdout)))
     assert {row["measurement"] for row in rows} == {"pcie", "CRU", "link", "onu"}
-    assert all(None not in row for row in rows) and [row["id"] for row in rows if row["measurement"] == "link"] == [str(i) for i in range(12)]
+    assert all(None not in row for row in rows) and [row["id"] for row in rows if row["measurement"] == "link"] == [
+        str(i) for i in range(12)
+    ]
     for verb in ("metrics", "status", "packets", "list"):
         process = cards.rodeo.start("card", verb, "--watch", "20ms", "-o", "csv")
         lines = [process.stdout.readline() for _ in range(100)]
@@ -178,7 +224,9 @@ def test_packets_and_triggers(cards):
     assert {row["measurement"] for row in cards.json("packets", "--id", CRU)} == {"wrapper", "link"}
     assert len([row for row in cards.json("packets", "--id", FELIX)]) == 4
     rows = cards.json("triggers", "--interval", "50ms")
-    assert [row["card"] for row in rows] == ["0000:af:00.0", "0000:af:00.1"] and all(row["heartbeat_rate_hz"] >= 0 for row in rows)
+    assert [row["card"] for row in rows] == ["0000:af:00.0", "0000:af:00.1"] and all(
+        row["heartbeat_rate_hz"] >= 0 for row in rows
+    )
     assert "is for CRU" in cards.card("triggers", "--id", FELIX, exit_code=2).stderr
 
 
@@ -191,7 +239,10 @@ def test_the_ctp_emulator_is_started_and_ended(cards):
     assert cards.json("ctp", "--id", CRU, "--eox")["mode"] == "idle"
     for orbit in ("10", "0x10"):  # upstream's number base, with or without 0x
         assert cards.json("ctp", "--id", CRU, "--init-orbit", orbit)["first_orbit"] == 16
-    assert "--init-orbit: `1g` is not a hexadecimal number" in cards.card("ctp", "--id", CRU, "--init-orbit", "1g", exit_code=2).stderr
+    assert (
+        "--init-orbit: `1g` is not a hexadecimal number"
+        in cards.card("ctp", "--id", CRU, "--init-orbit", "1g", exit_code=2).stderr
+    )
     defaults = cards.json("ctp", "--id", CRU)
     assert (defaults["keep"], defaults["drop"], defaults["last_hb"], defaults["period_ticks"]) == (15000, 15000, 255, 8)
     assert "must be" in cards.card("ctp", "--id", CRU, "--trigger-period", 3, exit_code=2).stderr
@@ -212,10 +263,29 @@ def test_the_loopback_test_gives_links_back(cards):
     before = cards.register(CRU, "gbt_link_source[0]")
     rows = cards.json("loopback", "--id", CRU, "--links", "0,1", "--internal", "--duration", "10ms", exit_code=None)
     assert [row["link"] for row in rows] == [0, 1] and all("rx_errors" in row for row in rows)
-    shown = cards.card("loopback", "--id", CRU, "--links", "0", "--internal", "--duration", "60ms", "--interval", "20ms", "-o", "json", exit_code=None).stdout
+    shown = cards.card(
+        "loopback",
+        "--id",
+        CRU,
+        "--links",
+        "0",
+        "--internal",
+        "--duration",
+        "60ms",
+        "--interval",
+        "20ms",
+        "-o",
+        "json",
+        exit_code=None,
+    ).stdout
     assert len(shown.splitlines()) >= 2 and all(json.loads(line)[0]["link"] == 0 for line in shown.splitlines())
     assert "PLL" not in cards.card("loopback", "--id", CRU, "--skip-reset", "--duration", "1ms", exit_code=None).stdout
-    assert "PLL" in cards.card("loopback", "--id", CRU, "--skip-reset", "--duration", "1ms", "--expert-view", exit_code=None).stdout
+    assert (
+        "PLL"
+        in cards.card(
+            "loopback", "--id", CRU, "--skip-reset", "--duration", "1ms", "--expert-view", exit_code=None
+        ).stdout
+    )
     assert cards.register(CRU, "gbt_link_source[0]") == before
     for links in ("11-0", "16-", "x", "40"):
         cards.card("loopback", "--id", CRU, "--links", links, exit_code=2)
@@ -261,8 +331,13 @@ def test_a_crorc_is_read_asked_and_flashed(rodeo, tmp_path):
         words.write_text("".join(f"{i * 7 % 65536}\n" for i in range(100)))
         assert cards.json("flash", "write", words, "--id", "#0", "--address", "0x30000")["blocks_written"] == 1
         assert cards.json("flash", "write", words, "--id", "#0", "--address", "0x30000")["blocks_written"] == 0
-        assert [row["value"] for row in cards.json("flash", "read", "--id", "#0", "--address", "0x30000", "--words", 3)] == [0, 7, 14]
-        serial = b"".join(row["value"].to_bytes(2, "big") for row in cards.json("flash", "read", "--id", "#0", "--address", "0x470010", "--words", 3))
+        assert [
+            row["value"] for row in cards.json("flash", "read", "--id", "#0", "--address", "0x30000", "--words", 3)
+        ] == [0, 7, 14]
+        serial = b"".join(
+            row["value"].to_bytes(2, "big")
+            for row in cards.json("flash", "read", "--id", "#0", "--address", "0x470010", "--words", 3)
+        )
         assert int(serial[1:5]) == cards.json("list")[0]["serial"]  # where upstream reads it
         words.write_text("1\n70000\n")
         assert f"{words}:2:1" in cards.card("flash", "write", words, "--id", "#0", exit_code=2).stderr
@@ -281,7 +356,9 @@ def test_huge_pages_beyond_the_memory_are_refused_at_once(cards):
         pytest.skip("host: this kernel offers no huge pages of 2 MiB")
     before = [pool["pages"] for pool in cards.json("hugepages")]
     for pages in (99999999999999, 2**64 - 1):
-        said = cards.card("hugepages", "--size", "2MiB", "--pages", pages, "--node", pools[0]["numa_node"], exit_code=5).stderr
+        said = cards.card(
+            "hugepages", "--size", "2MiB", "--pages", pages, "--node", pools[0]["numa_node"], exit_code=5
+        ).stderr
         assert said.startswith("error[card.huge_pages_memory]") and "has memory for" in said
     assert [pool["pages"] for pool in cards.json("hugepages")] == before
 
@@ -302,9 +379,15 @@ def test_cleanup_leaves_alone_who_has_the_lock_and_does_not_listen_yet(rodeo):
     """A server takes its lock, makes its socket, then listens. In between it does not answer, but its name is in use."""
     directory = rodeo.directory / "rodeo"
     (directory / "cards").mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, lock_name, take in (("a.emulator", "a.emulator.lock", lambda file: fcntl.flock(file, fcntl.LOCK_EX)),
-                                  ("a.events", "a.events.lock", lambda file: fcntl.flock(file, fcntl.LOCK_EX)),
-                                  ("cards/0000:3b:00.0.sock", "cards/0000:3b:00.0.lock", lambda file: fcntl.fcntl(file, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 255, 1, 0)))):
+    for name, lock_name, take in (
+        ("a.emulator", "a.emulator.lock", lambda file: fcntl.flock(file, fcntl.LOCK_EX)),
+        ("a.events", "a.events.lock", lambda file: fcntl.flock(file, fcntl.LOCK_EX)),
+        (
+            "cards/0000:3b:00.0.sock",
+            "cards/0000:3b:00.0.lock",
+            lambda file: fcntl.fcntl(file, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 255, 1, 0)),
+        ),
+    ):
         with open(directory / lock_name, "w") as lock, socket.socket(socket.AF_UNIX) as starting:
             take(lock)
             starting.bind(str(directory / name))
@@ -312,7 +395,11 @@ def test_cleanup_leaves_alone_who_has_the_lock_and_does_not_listen_yet(rodeo):
             assert (directory / name).exists() and (directory / lock_name).exists()
         left = json.loads(rodeo("card", "cleanup", "--yes", "-o", "json").stdout)
         assert {row["path"] for row in left} == {str(directory / name), str(directory / lock_name)}
-        assert all(row["outcome"] == "removed" for row in left) and not (directory / name).exists() and not (directory / lock_name).exists()
+        assert (
+            all(row["outcome"] == "removed" for row in left)
+            and not (directory / name).exists()
+            and not (directory / lock_name).exists()
+        )
 
 
 def test_cleanup_knows_the_sockets_of_readouts(rodeo):
@@ -322,7 +409,12 @@ def test_cleanup_knows_the_sockets_of_readouts(rodeo):
         run.process.kill()
         run.process.communicate()
     left = json.loads(rodeo("card", "cleanup", "--yes", "-o", "json").stdout)
-    assert {row["path"].split("/")[-1] for row in left} == {"test.control", "test.control.lock", "test.events", "test.events.lock"}
+    assert {row["path"].split("/")[-1] for row in left} == {
+        "test.control",
+        "test.control.lock",
+        "test.events",
+        "test.events.lock",
+    }
     assert json.loads(rodeo("card", "cleanup", "-o", "json").stdout) == []
 
 
@@ -337,7 +429,9 @@ def test_a_fault_that_is_none_is_a_mistake(cards):
     assert "there are: " in cards.rodeo("emulate", "fault", "--id", "cru", "xyzzy", exit_code=2).stderr
 
 
-@pytest.mark.parametrize("line", [b'{"command":"status","x":1e400}', b"[" * 30000 + b"]" * 30000], ids=["number", "brackets"])
+@pytest.mark.parametrize(
+    "line", [b'{"command":"status","x":1e400}', b"[" * 30000 + b"]" * 30000], ids=["number", "brackets"]
+)
 def test_whatever_is_written_to_its_control_socket_the_emulator_goes_on(cards, line):
     answer = written_to(cards.rodeo.directory, "test.emulator", line)
     assert answer["ok"] is False and answer["code"] == "config.bad_json"
@@ -350,19 +444,48 @@ def test_a_fault_that_cannot_be_says_what_could(cards):
     assert "links are 0 to 3" in fault("felix", "link_down", "--link", 4, code=5)
     assert "-50 to 150" in fault("felix", "temperature", "--value", 1000, code=2)
     assert "has no fault bad_packet_counter" in fault("felix", "bad_packet_counter", code=5)
-    answer = written_to(cards.rodeo.directory, "test.emulator", b'{"command":"fault","id":"felix","kind":"temperature","value":1000}')
+    answer = written_to(
+        cards.rodeo.directory, "test.emulator", b'{"command":"fault","id":"felix","kind":"temperature","value":1000}'
+    )
     assert answer["ok"] is False and "-50 to 150" in answer["what"]
 
 
 def test_what_a_tool_cannot_do_is_said_with_what_it_can(cards, tmp_path):
     assert "links are 0 to 11" in cards.card("config", "--id", CRU, "--links", "3-0", "--dry-run", exit_code=2).stderr
     assert "links are 0 to 11" in cards.card("config", "--id", CRU, "--links", "12", "--dry-run", exit_code=2).stderr
-    changes = {row["setting"]: row["to"] for row in cards.json("config", "--id", CRU, "--links", "2-3", "--gbtmux", "DDG", "--fee-id", "2a", "--datapathmode", "packet", "--dry-run")}
-    assert (changes["link 3 gbt_mux"], changes["link 3 fee_id"], changes["link 2 fee_id"], changes["link 2 datapath_mode"]) == ("ddg", "0x2a", "0x2a", "packet")
+    changes = {
+        row["setting"]: row["to"]
+        for row in cards.json(
+            "config",
+            "--id",
+            CRU,
+            "--links",
+            "2-3",
+            "--gbtmux",
+            "DDG",
+            "--fee-id",
+            "2a",
+            "--datapathmode",
+            "packet",
+            "--dry-run",
+        )
+    }
+    assert (
+        changes["link 3 gbt_mux"],
+        changes["link 3 fee_id"],
+        changes["link 2 fee_id"],
+        changes["link 2 datapath_mode"],
+    ) == ("ddg", "0x2a", "0x2a", "packet")
     assert cards.register(CRU, "datapath_link_control[0]") & 0x7FFFFFFF == 0x1FC
     assert cards.card("cleanup", "--light").returncode == 0
-    assert ".yaml is not a kind" in cards.card("config", "--id", CRU, "--generate", tmp_path / "x.yaml", exit_code=2).stderr
-    assert ".yaml is not a kind" in cards.card("config", "--template", "cru", "--generate", tmp_path / "x.yaml", exit_code=2).stderr
+    assert (
+        ".yaml is not a kind"
+        in cards.card("config", "--id", CRU, "--generate", tmp_path / "x.yaml", exit_code=2).stderr
+    )
+    assert (
+        ".yaml is not a kind"
+        in cards.card("config", "--template", "cru", "--generate", tmp_path / "x.yaml", exit_code=2).stderr
+    )
     assert not (tmp_path / "x.yaml").exists()
     for arguments in (["config", tmp_path], ["firmware", "--firmware-list", tmp_path]):
         said = cards.card(*arguments, "--id", CRU, exit_code=3).stderr
@@ -419,9 +542,18 @@ class SilentCards:
             one.close()
 
 
-@pytest.mark.parametrize("verb, code", [(["list"], 6), (["status"], 4), (["metrics", "--prometheus"], 4), (["triggers"], 4), (["firmware"], 4),
-                                        (["status", "--id", "10:00.0", "--id", "11:00.0", "--id", "12:00.0"], 4)],
-                         ids=lambda value: "-".join(value[:3]).replace(":", "") if isinstance(value, list) else None)
+@pytest.mark.parametrize(
+    "verb, code",
+    [
+        (["list"], 6),
+        (["status"], 4),
+        (["metrics", "--prometheus"], 4),
+        (["triggers"], 4),
+        (["firmware"], 4),
+        (["status", "--id", "10:00.0", "--id", "11:00.0", "--id", "12:00.0"], 4),
+    ],
+    ids=lambda value: "-".join(value[:3]).replace(":", "") if isinstance(value, list) else None,
+)
 def test_silent_cards_are_waited_for_all_at_once_and_once(rodeo, verb, code):
     silent = SilentCards(rodeo.directory / "rodeo", 3)
     try:
@@ -457,5 +589,7 @@ def test_a_card_whose_answer_comes_byte_by_byte_is_given_up_as_a_silent_one(rode
         thread = threading.Thread(target=drip)
         thread.start()
         assert "did not answer in time" in rodeo("card", "list", exit_code=6).stdout
-        assert "error[card.timeout]" in rodeo("card", "reg", "read", "--id", "10:00.0", "temperature", exit_code=4).stderr
+        assert (
+            "error[card.timeout]" in rodeo("card", "reg", "read", "--id", "10:00.0", "temperature", exit_code=4).stderr
+        )
         thread.join()

@@ -82,14 +82,18 @@ def all_helps(rodeo, *path):
 def test_no_line_of_any_help_is_wider_than_100_columns(rodeo):
     helps = dict(all_helps(rodeo))
     assert ("readout", "link", "remove") in helps and len(helps) > 60
-    wide = [f"{' '.join(path)}: {line}" for path, text in helps.items() for line in text.splitlines() if len(line) > 100]
+    wide = [
+        f"{' '.join(path)}: {line}" for path, text in helps.items() for line in text.splitlines() if len(line) > 100
+    ]
     assert not wide
 
 
 def test_every_verb_reads_its_options(rodeo):
     for path, text in all_helps(rodeo):
         if not text.split("Usage\n")[1].splitlines()[0].endswith(" VERB"):
-            error = "error[control.argument]" if path[0] in ("control", "runs") else "error[cli."  # these two are written in Python
+            error = (
+                "error[control.argument]" if path[0] in ("control", "runs") else "error[cli."
+            )  # these two are written in Python
             assert error in rodeo(*path, "--no-such-option", exit_code=2).stderr, path
 
 
@@ -114,10 +118,19 @@ def test_a_flag_takes_no_value(rodeo):
     assert "rodeo check --help" in rodeo("check", "--schema=no", exit_code=2).stderr
 
 
-@pytest.mark.parametrize("name, says", [
-    ("late", "The event was closed"), ("ring_full", "closed to make room"), ("GOOD", "condition"), ("incomplete", "condition"),
-    ("nothing", "limits a run"), ("builder", "workers"), ("unwritten_queue_full", "full_queue"), ("card_lost_packets", "cards themselves"),
-])
+@pytest.mark.parametrize(
+    "name, says",
+    [
+        ("late", "The event was closed"),
+        ("ring_full", "closed to make room"),
+        ("GOOD", "condition"),
+        ("incomplete", "condition"),
+        ("nothing", "limits a run"),
+        ("builder", "workers"),
+        ("unwritten_queue_full", "full_queue"),
+        ("card_lost_packets", "cards themselves"),
+    ],
+)
 def test_explain_knows_the_words_of_reports(rodeo, name, says):
     assert says in rodeo("explain", name).stdout
     assert json.loads(rodeo("explain", name, "-o", "json").stdout)
@@ -125,9 +138,15 @@ def test_explain_knows_the_words_of_reports(rodeo, name, says):
 
 def test_log_lines_have_a_date(rodeo):
     rodeo.environment["RODEO_LOG"] = "info"
-    (rodeo.directory / "run.toml").write_text('[readout.input]\ntype = "file"\nfile = "x.felix"\n[[readout.rob]]\nsource_id = 1\n')
+    (rodeo.directory / "run.toml").write_text(
+        '[readout.input]\ntype = "file"\nfile = "x.felix"\n[[readout.rob]]\nsource_id = 1\n'
+    )
     rodeo("data", "record", "x.felix", "--links", 1, "--events", 10)
-    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info .*: 1 link, 10 chunks of 10 events in", rodeo("readout", "run.toml").stderr, re.MULTILINE)
+    assert re.search(
+        r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info .*: 1 link, 10 chunks of 10 events in",
+        rodeo("readout", "run.toml").stderr,
+        re.MULTILINE,
+    )
 
 
 def test_a_full_disk_under_stdout_is_an_error():
@@ -136,11 +155,17 @@ def test_a_full_disk_under_stdout_is_an_error():
     assert done.returncode == 1 and "cli.output" in done.stderr
 
 
-@pytest.mark.parametrize("command", [("runs", "--help"), ("control", "--help"), ("control", "prometheus", "--dashboard")])
+@pytest.mark.parametrize(
+    "command", [("runs", "--help"), ("control", "--help"), ("control", "prometheus", "--dashboard")]
+)
 def test_a_full_disk_under_stdout_is_one_error_of_verbs_in_python(command):
     with open("/dev/full", "w") as full:
         done = subprocess.run([BINARY, *command], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1 and "Traceback" not in done.stderr and done.stderr.count("error[cli.output]") == done.stderr.count("error[") == 1
+    assert (
+        done.returncode == 1
+        and "Traceback" not in done.stderr
+        and done.stderr.count("error[cli.output]") == done.stderr.count("error[") == 1
+    )
 
 
 def test_where_nobody_can_be_told_the_exit_status_tells():
@@ -150,13 +175,17 @@ def test_where_nobody_can_be_told_the_exit_status_tells():
         assert subprocess.run([BINARY, "data", "--help"], stdout=full, stderr=full).returncode == 1
     for closed in ("2>&-", "<&- >&- 2>&-"):
         assert subprocess.run(["sh", "-c", f'"$0" vresion {closed}', BINARY]).returncode == 2
-        assert subprocess.run(["sh", "-c", f'"$0" version > /dev/null {closed}', BINARY]).returncode == (0 if closed == "2>&-" else 1)
+        assert subprocess.run(["sh", "-c", f'"$0" version > /dev/null {closed}', BINARY]).returncode == (
+            0 if closed == "2>&-" else 1
+        )
 
 
 def on_a_terminal(env):
     """The output of `rodeo vresion` on a terminal (stderr)."""
     leader, follower = pty.openpty()
-    subprocess.run([BINARY, "vresion"], stdout=subprocess.DEVNULL, stderr=follower, env={**os.environ, "TERM": "xterm", **env})
+    subprocess.run(
+        [BINARY, "vresion"], stdout=subprocess.DEVNULL, stderr=follower, env={**os.environ, "TERM": "xterm", **env}
+    )
     os.close(follower)
     text = os.read(leader, 4096).decode()
     os.close(leader)
@@ -171,6 +200,15 @@ def test_colours_are_for_terminals_that_want_them():
 @pytest.mark.skipif(os.geteuid() != 0, reason="host: needs the right to hide /proc")
 def test_without_proc_the_advice_names_it(rodeo):
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
-    done = subprocess.run([*hidden, str(BINARY), "net", "formula", "--plot", "a.png"], cwd=rodeo.directory, env=rodeo.environment, capture_output=True, text=True)
-    assert done.returncode == 1 and "error[base.resources]: /proc/self/exe: cannot find the path of this program" in done.stderr, done.stderr
+    done = subprocess.run(
+        [*hidden, str(BINARY), "net", "formula", "--plot", "a.png"],
+        cwd=rodeo.directory,
+        env=rodeo.environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (
+        done.returncode == 1
+        and "error[base.resources]: /proc/self/exe: cannot find the path of this program" in done.stderr
+    ), done.stderr
     assert "mount /proc: mount -t proc proc /proc" in done.stderr

@@ -16,7 +16,15 @@ from conftest import BUILD, scaled
 @pytest.fixture
 def shell(rodeo, tmp_path):
     """The environment of a shell that finds `rodeo` and does not read the user's start-up files."""
-    rodeo.environment.update({"PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(tmp_path), "ZDOTDIR": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config"), "TERM": "dumb"})
+    rodeo.environment.update(
+        {
+            "PATH": f"{BUILD}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+            "ZDOTDIR": str(tmp_path),
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            "TERM": "dumb",
+        }
+    )
     rodeo.environment.pop("BASH_ENV", None)
     (tmp_path / "rodeo.bash").write_text(rodeo("completion", "bash").stdout)
     (tmp_path / "_rodeo").write_text(rodeo("completion", "zsh").stdout)
@@ -25,7 +33,15 @@ def shell(rodeo, tmp_path):
 
 
 def run(rodeo, *command):
-    done = subprocess.run(command, cwd=rodeo.directory, env=rodeo.environment, capture_output=True, text=True, timeout=scaled(60), stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command,
+        cwd=rodeo.directory,
+        env=rodeo.environment,
+        capture_output=True,
+        text=True,
+        timeout=scaled(60),
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0 and done.stderr == "", done
     return done.stdout
 
@@ -48,7 +64,7 @@ source rodeo.bash
 complete -p rodeo > /dev/null
 compopt() {{ :; }}
 COMP_WORDBREAKS={shlex.quote(breaks)}
-COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)} COMP_WORDS=({' '.join(map(shlex.quote, words))}) COMP_CWORD={len(words) - 1}
+COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)} COMP_WORDS=({" ".join(map(shlex.quote, words))}) COMP_CWORD={len(words) - 1}
 _rodeo rodeo "${{COMP_WORDS[COMP_CWORD]}}" ""
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
@@ -109,7 +125,13 @@ def test_cards_are_offered_by_address_without_being_asked(rodeo, tmp_path):
 def test_answering_loads_no_network_and_opens_no_socket(rodeo):
     traced = rodeo.directory / "maps"
     environment = {**rodeo.environment, "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(traced)}
-    subprocess.run([rodeo.binary, "completion", "answer", "--", "card", ""], env=environment, check=True, capture_output=True, timeout=scaled(60))
+    subprocess.run(
+        [rodeo.binary, "completion", "answer", "--", "card", ""],
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=scaled(60),
+    )
     (log,) = rodeo.directory.glob("maps.*")
     assert "librodeo.so" in log.read_text() and "libfabric" not in log.read_text()
 
@@ -154,19 +176,34 @@ def typed(rodeo, command, line, until, ready):
 
 def test_bash_completes_what_is_typed_on_a_terminal(shell):
     (shell.directory / "bashrc").write_text("source ./rodeo.bash\nbind 'set bell-style none'\nPS1='ready> '\n")
-    shown = typed(shell, ["bash", "--rcfile", "bashrc", "-i"], "rodeo check --set readout.builder.timeo\t7ms --sche\t#", r"--schema +#", "ready> ")
+    shown = typed(
+        shell,
+        ["bash", "--rcfile", "bashrc", "-i"],
+        "rodeo check --set readout.builder.timeo\t7ms --sche\t#",
+        r"--schema +#",
+        "ready> ",
+    )
     assert "rodeo check --set readout.builder.timeout=7ms --schema #" in shown
 
 
 def test_zsh_completes_what_is_typed_on_a_terminal(shell):
-    (shell.directory / ".zshrc").write_text("fpath=($PWD $fpath)\nautoload -Uz compinit\ncompinit -u -D\nPS1='ready> '\nunsetopt beep zle_bracketed_paste 2> /dev/null\n")
-    shown = typed(shell, ["zsh", "-i"], "rodeo check --set readout.builder.timeo\t7ms --sche\t#", r"--schema *#", "ready> ")
+    (shell.directory / ".zshrc").write_text(
+        "fpath=($PWD $fpath)\nautoload -Uz compinit\ncompinit -u -D\nPS1='ready> '\nunsetopt beep zle_bracketed_paste 2> /dev/null\n"
+    )
+    shown = typed(
+        shell, ["zsh", "-i"], "rodeo check --set readout.builder.timeo\t7ms --sche\t#", r"--schema *#", "ready> "
+    )
     assert "timeout=7ms" in shown
 
 
 def test_fish_completes(shell):
     def in_fish(line):
-        return [each.split("\t")[0] for each in run(shell, "fish", "--no-config", "-c", f"source rodeo.fish; complete -C {shlex.quote(line)}").splitlines()]
+        return [
+            each.split("\t")[0]
+            for each in run(
+                shell, "fish", "--no-config", "-c", f"source rodeo.fish; complete -C {shlex.quote(line)}"
+            ).splitlines()
+        ]
 
     assert in_fish("rodeo vers") == ["version"]
     assert sorted(in_fish("rodeo version -o ")) == ["csv", "json", "table"]
@@ -185,14 +222,18 @@ def test_there_is_a_manual_page_for_each_noun_and_no_tool_complains(rodeo, tmp_p
     lint = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], capture_output=True, text=True, timeout=scaled(60))
     assert lint.returncode == 0, lint.stdout
     for page in pages:
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True, timeout=scaled(60))
+        done = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True, timeout=scaled(60)
+        )
         assert done.returncode == 0 and done.stderr == ""
 
 
 def test_manual_pages_say_what_help_says(rodeo, tmp_path):
     rodeo("man", "pages")
     for noun, verb in (("card", "list"), ("readout", "link remove"), ("net", "size"), ("control", "start")):
-        page = subprocess.run(["mandoc", "-Tascii", tmp_path / "pages" / f"rodeo-{noun}.1"], capture_output=True, text=True, check=True).stdout
+        page = subprocess.run(
+            ["mandoc", "-Tascii", tmp_path / "pages" / f"rodeo-{noun}.1"], capture_output=True, text=True, check=True
+        ).stdout
         page = " ".join(re.sub(r".\x08", "", page).split())
         options = re.findall(r"^ +(?:-\w, |    )?(--[\w-]+)", rodeo(noun, *verb.split(), "--help").stdout, re.MULTILINE)
         assert options and not [option for option in options if option not in page], noun

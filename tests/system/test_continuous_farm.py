@@ -69,14 +69,18 @@ def farm(rodeo):
     with emulated(rodeo, "card.toml"), Farm(rodeo) as farm:
         farm.configure(HALF.replace("0.5", "1.0"))
         text = (rodeo.directory / "farm.toml").read_text().replace('payload = "provable seed=1 crc=0"', "")
-        text = text.replace('readout_grace = "2s"', 'readout_grace = "20s"\nassign_after = "20s"')  # a busy host may start the second readout late
+        text = text.replace(
+            'readout_grace = "2s"', 'readout_grace = "20s"\nassign_after = "20s"'
+        )  # a busy host may start the second readout late
         (rodeo.directory / "farm.toml").write_text(text)
         yield farm
 
 
 def configure(farm, orbits=(8, 8)):
     for endpoint, name in enumerate(("one", "two")):
-        (farm.directory / f"{name}.toml").write_text(READOUT.format(name=name, endpoint=endpoint, orbits=orbits[endpoint]))
+        (farm.directory / f"{name}.toml").write_text(
+            READOUT.format(name=name, endpoint=endpoint, orbits=orbits[endpoint])
+        )
 
 
 def begin(farm):
@@ -85,7 +89,9 @@ def begin(farm):
     farm.start_supervisor()
     farm.start_node("node")
     farm.start("one", "readout", "one.toml")
-    farm.until(lambda: farm.status("one").get("fragments", {}).get("built", 0) >= 100, "the first readout builds nothing")
+    farm.until(
+        lambda: farm.status("one").get("fragments", {}).get("built", 0) >= 100, "the first readout builds nothing"
+    )
     farm.start("two", "readout", "two.toml")
     farm.until(lambda: len(farm.decisions()) >= 200, "too little is decided")
 

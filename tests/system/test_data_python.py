@@ -21,7 +21,9 @@ from event_files import read_event_file
 from running_readout import running
 
 if not list((BUILD / "python" / "rodeo").glob("_data*.so")):
-    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+    pytest.skip(
+        "this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True
+    )
 sys.path.insert(0, str(BUILD / "python"))
 import rodeo as rodeo_package  # noqa: E402
 from rodeo import data  # noqa: E402
@@ -46,15 +48,30 @@ def expected_events(paths):
 
 
 def assert_same(event, slow):
-    assert (event.l1_id, event.global_id, event.bcid, event.run_number) == (slow.l1id, slow.global_id, slow.bcid, slow.run_number)
-    assert (event.lumi_block, event.trigger_type, event.run_type, event.source_id) == (slow.lumi_block, slow.trigger_type, slow.run_type, slow.source_id)
+    assert (event.l1_id, event.global_id, event.bcid, event.run_number) == (
+        slow.l1id,
+        slow.global_id,
+        slow.bcid,
+        slow.run_number,
+    )
+    assert (event.lumi_block, event.trigger_type, event.run_type, event.source_id) == (
+        slow.lumi_block,
+        slow.trigger_type,
+        slow.run_type,
+        slow.source_id,
+    )
     assert event.time_ns == slow.time_s * 10**9 + slow.time_ns and event.status == slow.status
     assert bytes(event.raw) == slow.raw
     assert [tag.name for tag in event.stream_tags] == ["Main"] and event.streams == ["physics_Main"]
     assert len(event.fragments) == len(slow.robs)
     for fragment, rob in zip(event.fragments, slow.robs):
         rod = rob.rod
-        assert (fragment.source_id, fragment.l1_id, fragment.bcid, fragment.trigger_type) == (rod.source_id, rod.l1id, rod.bcid, rod.trigger_type)
+        assert (fragment.source_id, fragment.l1_id, fragment.bcid, fragment.trigger_type) == (
+            rod.source_id,
+            rod.l1id,
+            rod.bcid,
+            rod.trigger_type,
+        )
         assert fragment.status == rod.status and fragment.rob_status == rob.status[0]
         assert fragment.missing_links == (rod.status[1] if len(rod.status) > 1 else 0)
         chunks = fragment.chunks
@@ -62,7 +79,10 @@ def assert_same(event, slow):
         assert [bytes(chunk) for chunk in chunks] == [chunk.data for chunk in rod.chunks]
         assert chunks.link.tolist() == [chunk.link_id for chunk in rod.chunks]
         assert chunks.status.tolist() == [chunk.felix_status | chunk.rodeo_status << 8 for chunk in rod.chunks]
-        assert all(fragment.payload[begin:begin + size].tobytes() == chunk.data for begin, size, chunk in zip(chunks.offset, chunks.size, rod.chunks))
+        assert all(
+            fragment.payload[begin : begin + size].tobytes() == chunk.data
+            for begin, size, chunk in zip(chunks.offset, chunks.size, rod.chunks)
+        )
 
 
 @pytest.mark.parametrize("kind", ["sound", "faulty", "compressed"])
@@ -110,7 +130,9 @@ def test_an_event_is_found_by_the_id_that_never_repeats(samples):
         assert_same(events.by_global_id(expected.global_id), expected)
         assert events.by_global_id(expected.global_id + (1 << 32)).file == str(later)
         assert len(events.find(expected.l1id)) == 2
-        with pytest.raises(ValueError, match=f"2 events have the L1 id .* {expected.global_id:#x}, {expected.global_id + (1 << 32):#x}"):
+        with pytest.raises(
+            ValueError, match=f"2 events have the L1 id .* {expected.global_id:#x}, {expected.global_id + (1 << 32):#x}"
+        ):
             events.by_l1_id(expected.l1id)
         assert data.open([path, copy]).by_l1_id(expected.l1id).file == str(path)  # the same event in two files
     assert events[2:].by_global_id(slow[2].global_id).global_id == slow[2].global_id
@@ -184,23 +206,36 @@ def test_columns_are_the_events_field_by_field(samples):
     assert columns["global_id"].tolist() == [event.global_id for event in slow]
     assert columns["time_ns"].tolist() == [event.time_s * 10**9 + event.time_ns for event in slow]
     assert columns["status"].tolist() == [event.status[0] for event in slow]
-    assert [columns["file"].tolist().count(i) for i in range(len(paths))] == [len(read_event_file(path).events) for path in paths]
+    assert [columns["file"].tolist().count(i) for i in range(len(paths))] == [
+        len(read_event_file(path).events) for path in paths
+    ]
     assert columns["fragment.source_id"].tolist() == [rod.source_id for rod in rods]
     assert columns["fragment.missing_links"].tolist() == [rod.status[1] if len(rod.status) > 1 else 0 for rod in rods]
-    assert columns["chunk.link"].tolist() == [chunk.link_id for chunk in chunks] and columns["chunk.link"].dtype == np.uint32
+    assert (
+        columns["chunk.link"].tolist() == [chunk.link_id for chunk in chunks]
+        and columns["chunk.link"].dtype == np.uint32
+    )
     assert columns["chunk.size"].tolist() == [len(chunk.data) for chunk in chunks]
     assert columns["chunk.status"].tolist() == [chunk.felix_status | chunk.rodeo_status << 8 for chunk in chunks]
     assert columns["chunk.data"].tobytes() == b"".join(chunk.data for chunk in chunks)
     assert np.diff(columns["chunk.data_offsets"]).tolist() == columns["chunk.size"].tolist()
-    assert np.diff(columns["chunk.offsets"]).tolist() == [sum(len(rob.rod.chunks) for rob in event.robs) for event in slow]
+    assert np.diff(columns["chunk.offsets"]).tolist() == [
+        sum(len(rob.rod.chunks) for rob in event.robs) for event in slow
+    ]
     assert np.diff(columns["fragment.offsets"]).tolist() == [len(event.robs) for event in slow]
     assert np.diff(columns["fragment.chunk_offsets"]).tolist() == [len(rod.chunks) for rod in rods]
     some = events[3:12:4].read(["l1_id", "chunk.size"])
-    assert some["l1_id"].tolist() == columns["l1_id"][3:12:4].tolist() and set(some) == {"l1_id", "chunk.size", "chunk.offsets"}
+    assert some["l1_id"].tolist() == columns["l1_id"][3:12:4].tolist() and set(some) == {
+        "l1_id",
+        "chunk.size",
+        "chunk.offsets",
+    }
     pieces = list(events.iterate(["l1_id", "chunk.data"], events=5))
     assert [piece.events for piece in pieces] == [5, 5, 5, 5, 4]
     joined = data.Columns.joined(pieces)
-    assert all((joined[name] == columns[name]).all() for name in ("l1_id", "chunk.data", "chunk.offsets", "chunk.data_offsets"))
+    assert all(
+        (joined[name] == columns[name]).all() for name in ("l1_id", "chunk.data", "chunk.offsets", "chunk.data_offsets")
+    )
     with pytest.raises(ValueError, match="no field chunk.colour"):
         events.read("chunk.colour")
 
@@ -213,12 +248,17 @@ def test_awkward_arrays_have_fragments_and_chunks_as_lists_of_records(samples):
     assert ak.to_list(array.l1_id) == [event.l1id for event in slow]
     assert ak.to_list(array.chunk.link) == [[chunk.link_id for chunk in event.robs[0].rod.chunks] for event in slow]
     assert bytes(ak.to_list(array.chunk.data[2][1])) == slow[2].robs[0].rod.chunks[1].data
-    assert ak.to_list(ak.num(array.chunk)) == [len(event.robs[0].rod.chunks) for event in slow] and len(array.fragment[0]) == 1
+    assert (
+        ak.to_list(ak.num(array.chunk)) == [len(event.robs[0].rod.chunks) for event in slow]
+        and len(array.fragment[0]) == 1
+    )
 
 
 def test_without_awkward_the_error_names_it(samples):
     code = f"import sys; sys.modules['awkward'] = None\nimport rodeo\nrodeo.data.open({str(samples / '*.data')!r}).read(['l1_id'], library='ak')"
-    done = subprocess.run([sys.executable, "-B", "-c", code], env={"PYTHONPATH": str(BUILD / "python")}, text=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], env={"PYTHONPATH": str(BUILD / "python")}, text=True, capture_output=True
+    )
     assert done.returncode == 1 and "pip install awkward" in done.stderr
 
 
@@ -239,7 +279,12 @@ def test_a_damaged_event_is_an_error_of_that_event_alone(damaged):
     assert next(walk).l1_id == ids[0]
     with pytest.raises(data.DamagedEvent, match="event 1 .*checksum") as raised:
         next(walk)
-    assert (raised.value.index, raised.value.l1_id, raised.value.file, raised.value.code) == (1, ids[1], str(damaged), "data.damaged")
+    assert (raised.value.index, raised.value.l1_id, raised.value.file, raised.value.code) == (
+        1,
+        ids[1],
+        str(damaged),
+        "data.damaged",
+    )
     assert next(walk).l1_id == ids[2] and next(walk, None) is None
     with pytest.raises(data.DamagedEvent):
         data.open(damaged).read(["l1_id"])
@@ -255,14 +300,27 @@ def test_a_damaged_event_is_an_error_of_that_event_alone(damaged):
         skipping[1]
 
 
-SLICES = [slice(*three) for three in [(0, 5), (None, 12, 2), (1, None, 2), (2, 20, 3), (0, None, 5), (3, 4), (1, 2), (None, None, 24), (4, 17, 4)]]
+SLICES = [
+    slice(*three)
+    for three in [
+        (0, 5),
+        (None, 12, 2),
+        (1, None, 2),
+        (2, 20, 3),
+        (0, None, 5),
+        (3, 4),
+        (1, 2),
+        (None, None, 24),
+        (4, 17, 4),
+    ]
+]
 
 
 @pytest.mark.parametrize("checked", ["one", "several"])
 def test_a_slice_means_the_same_events_whatever_is_damaged(samples, damaged, checked):
     paths = [damaged] if checked == "one" else sorted(samples.glob("*.data"))
     skipping, raising = data.open(paths, damaged="skip"), data.open(paths)
-    bad = sum(len(data.open(path)) for path in paths[:paths.index(damaged)]) + 1
+    bad = sum(len(data.open(path)) for path in paths[: paths.index(damaged)]) + 1
     for which in SLICES:
         wanted = [number for number in range(len(raising))[which] if number != bad]
         assert skipping[which].read(["index"])["index"].tolist() == wanted, which
@@ -271,7 +329,10 @@ def test_a_slice_means_the_same_events_whatever_is_damaged(samples, damaged, che
         assert [event.l1_id for event in every_one(raising[which])] == ids, which
         assert [event.l1_id for event in every_one(raising[which][::-1])] == ids[::-1], which
         for decoder in (None, heads):
-            pieces = [piece["index"].tolist() for piece in every_one(raising[which].iterate(["index"], events=2, decoder=decoder))]
+            pieces = [
+                piece["index"].tolist()
+                for piece in every_one(raising[which].iterate(["index"], events=2, decoder=decoder))
+            ]
             assert [number for piece in pieces for number in piece] == wanted, which
 
 
@@ -323,7 +384,11 @@ def test_of_a_file_of_others_what_stands_in_the_rods_is_not_guessed(samples):
     events = data.open(path)
     for event, expected in zip(events, slow, strict=True):
         (fragment,) = event.fragments
-        assert event.l1_id == expected.l1id and fragment.source_id == expected.robs[0].rod.source_id and fragment.n_chunks == 0
+        assert (
+            event.l1_id == expected.l1id
+            and fragment.source_id == expected.robs[0].rod.source_id
+            and fragment.n_chunks == 0
+        )
         assert fragment.payload.tobytes().count(expected.robs[0].rod.chunks[2].data) == 1
         with pytest.raises(ValueError, match="data.no_chunks.*\n.*payload"):
             fragment.chunks
@@ -331,7 +396,11 @@ def test_of_a_file_of_others_what_stands_in_the_rods_is_not_guessed(samples):
 
 
 def test_what_is_no_data_file_says_what_it_is(tmp_path):
-    for name, content, said in (("text", b"# no data\n", "unknown_kind"), ("empty", b"", "data.empty"), ("zeros", bytes(9000), "data.zeros")):
+    for name, content, said in (
+        ("text", b"# no data\n", "unknown_kind"),
+        ("empty", b"", "data.empty"),
+        ("zeros", bytes(9000), "data.zeros"),
+    ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(data.DataError, match=said):
             data.open(tmp_path / name)
@@ -429,7 +498,7 @@ def test_files_that_are_being_written_are_followed_to_the_end_of_the_run(samples
             path = directory / f"run._{number:04}.writing"
             with open(path, "wb", buffering=0) as file:
                 for begin in range(0, len(content), len(content) // 5 + 1):  # the pieces cut events at any place
-                    file.write(content[begin:begin + len(content) // 5 + 1])
+                    file.write(content[begin : begin + len(content) // 5 + 1])
                     asked.acquire(timeout=0.1)
             path.rename(path.with_suffix(".data"))
 
@@ -473,21 +542,28 @@ def test_a_recording_of_felix_blocks_is_events_of_chunks_with_one_id(rodeo, tmp_
     assert len(events) == 300 and [event.l1_id for event in events] == list(range(300))
     for number in (0, 17, 299):
         chunks = events.by_l1_id(number).fragments[0].chunks
-        assert {int(link): bytes(chunk) for link, chunk in zip(chunks.link, chunks)} == {elink: of_link[number] for elink, of_link in expected.items()}
+        assert {int(link): bytes(chunk) for link, chunk in zip(chunks.link, chunks)} == {
+            elink: of_link[number] for elink, of_link in expected.items()
+        }
     columns = events.read(["l1_id", "chunk.link", "chunk.data"])
     assert len(columns["chunk.link"]) == 24 * 300
-    assert columns["chunk.data"].tobytes() == b"".join(expected[elink][number] for number in range(300) for elink in sorted(expected))
+    assert columns["chunk.data"].tobytes() == b"".join(
+        expected[elink][number] for number in range(300) for elink in sorted(expected)
+    )
     # The eight bits of the id wrap, and the events stay separate.
     assert [event.l1_id for event in data.open(path, l1_id_bits=8)] == [number % 256 for number in range(300)]
     whole = path.read_bytes()
-    path.write_bytes(whole[:len(whole) // 2 + 100])
+    path.write_bytes(whole[: len(whole) // 2 + 100])
     with pytest.raises(data.DataError, match="recording is damaged"):
         list(data.open(path))
     assert 100 < len(list(data.open(path, damaged="skip"))) < 300
 
 
 def every_byte(events):
-    return [(event.l1_id, event.fragments[0].chunks.link.tolist(), [bytes(chunk) for chunk in event.fragments[0].chunks]) for event in events]
+    return [
+        (event.l1_id, event.fragments[0].chunks.link.tolist(), [bytes(chunk) for chunk in event.fragments[0].chunks])
+        for event in events
+    ]
 
 
 @pytest.mark.parametrize("chunk_bytes", [40, 3000])
@@ -536,12 +612,14 @@ def test_an_index_of_a_recording_that_is_stale_damaged_or_cannot_be_kept_costs_t
     assert read() == [0, 17, 49] and len(list(tmp_path.iterdir())) == 2
     index.rmdir()
     whole = path.read_bytes()
-    path.write_bytes(whole[:len(whole) - 700])  # the last block is cut
+    path.write_bytes(whole[: len(whole) - 700])  # the last block is cut
     for _ in range(2):  # first from its blocks, then from the index
         skipping = data.open(path, damaged="skip")
         ids = [event.l1_id for event in skipping]
         assert ids and skipping.by_l1_id(ids[-1]).l1_id == ids[-1] and index.exists()
-        assert [error.index for error in skipping.errors] == [None] and "behind the last whole block" in skipping.errors[0].reason
+        assert [error.index for error in skipping.errors] == [
+            None
+        ] and "behind the last whole block" in skipping.errors[0].reason
         with pytest.raises(data.DataError, match="recording is damaged.*behind the last whole block"):
             list(data.open(path))
 
@@ -559,7 +637,24 @@ def test_a_recording_that_becomes_shorter_while_it_is_read_is_an_error_not_the_e
 
 def rdh_page(link, packet, orbit, number, stop, payload):
     size = 64 + len(payload)
-    words = [7 | 64 << 8 | link << 16, 0, size | size << 16, link | packet << 8, 0, orbit, 0, 0, 2, number | stop << 16, 0, 0, 0, 0, 0, 0]
+    words = [
+        7 | 64 << 8 | link << 16,
+        0,
+        size | size << 16,
+        link | packet << 8,
+        0,
+        orbit,
+        0,
+        0,
+        2,
+        number | stop << 16,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
     return struct.pack("<16I", *words) + payload
 
 
@@ -570,7 +665,14 @@ def test_a_dump_of_rdh_pages_is_events_of_heartbeat_frames(tmp_path):
             for half in (0, 1):
                 frame = b""
                 for number in (0, 1):
-                    frame += rdh_page(link, packets[link] % 256, orbit + half, number, number, bytes([orbit + half, link, number, 7] * 8 * (number + 1)))
+                    frame += rdh_page(
+                        link,
+                        packets[link] % 256,
+                        orbit + half,
+                        number,
+                        number,
+                        bytes([orbit + half, link, number, 7] * 8 * (number + 1)),
+                    )
                     packets[link] += 1
                 frames[orbit + half, link] = frame
                 dump += frame
@@ -580,7 +682,9 @@ def test_a_dump_of_rdh_pages_is_events_of_heartbeat_frames(tmp_path):
     assert [event.l1_id for event in events] == list(range(100, 120)) and events.info()["kind"] == "rdh pages"
     for event in events:
         chunks = event.fragments[0].chunks
-        assert [bytes(chunk) for chunk in chunks] == [frames[event.l1_id, link] for link in chunks.link.tolist()] and chunks.link.tolist() == [0, 1]
+        assert [bytes(chunk) for chunk in chunks] == [
+            frames[event.l1_id, link] for link in chunks.link.tolist()
+        ] and chunks.link.tolist() == [0, 1]
     index = Path(f"{path}.index")
     assert not index.exists() and events.by_l1_id(107).l1_id == 107 and index.exists()
     assert every_byte(data.open(path)) == every_byte(events)
@@ -599,7 +703,10 @@ def test_a_decoder_makes_columns_of_its_own(samples):
     assert columns["heads.l1_id"].tolist() == np.repeat(plain["l1_id"], np.diff(plain["chunk.offsets"])).tolist()
     assert np.diff(columns["heads.body_offsets"]).tolist() == (plain["chunk.size"] - 8).tolist()
     body, offsets, begin = columns["heads.body"], columns["heads.body_offsets"], plain["chunk.data_offsets"]
-    assert all(body[offsets[i]:offsets[i + 1]].tobytes() == plain["chunk.data"][begin[i] + 8:begin[i + 1]].tobytes() for i in range(len(begin) - 1))
+    assert all(
+        body[offsets[i] : offsets[i + 1]].tobytes() == plain["chunk.data"][begin[i] + 8 : begin[i + 1]].tobytes()
+        for i in range(len(begin) - 1)
+    )
     chunks = events[0].fragments[0].chunks
     assert heads(chunks)["first"].tolist() == [chunk[0] for chunk in chunks]
     ak = pytest.importorskip("awkward")
@@ -629,24 +736,37 @@ def test_what_is_wrong_in_a_decoder_is_said_with_its_line_and_the_chunk(samples)
         events.read(decoder=picky)
     said = str(raised.value)
     assert "IndexError: too long for me" in said and "# this line" in said and Path(__file__).name in said
-    assert "at chunk 4 (link id 0x00540004, 70000 bytes) of event 2" in said and isinstance(raised.value.__cause__, IndexError)
+    assert "at chunk 4 (link id 0x00540004, 70000 bytes) of event 2" in said and isinstance(
+        raised.value.__cause__, IndexError
+    )
 
-    for wrong, why in ((lambda chunks: chunks.size, "dictionary"), (lambda chunks: {"a": chunks.size[1:]}, "one value or row"),
-                       (lambda chunks: {"a": data.Jagged(chunks.size, [1])}, "do not fit")):
+    for wrong, why in (
+        (lambda chunks: chunks.size, "dictionary"),
+        (lambda chunks: {"a": chunks.size[1:]}, "one value or row"),
+        (lambda chunks: {"a": data.Jagged(chunks.size, [1])}, "do not fit"),
+    ):
         with pytest.raises(data.DecoderError, match=why):
             events.read(decoder=rodeo_package.decoder(wrong, name="wrong"))
 
 
-@pytest.mark.parametrize("work", [
-    "events.read(decoder=hang)",
-    "[event for event in rodeo.data.open(sys.argv[1] + '.writing', follow=True)]"])
+@pytest.mark.parametrize(
+    "work", ["events.read(decoder=hang)", "[event for event in rodeo.data.open(sys.argv[1] + '.writing', follow=True)]"]
+)
 def test_ctrl_c_ends_what_hangs(samples, work):
     path = samples / NAME.format("sound", 1)
     shutil.copy(path, f"{path}.writing")
     os.truncate(f"{path}.writing", 700)
-    code = ("import rodeo, sys\nevents = rodeo.data.open(sys.argv[1])\ndef hang(chunks):\n    while True: pass\nprint('ready', flush=True)\n" + work)
-    child = subprocess.Popen([sys.executable, "-B", "-c", code, path], env={"PYTHONPATH": str(BUILD / "python")}, text=True, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE)
+    code = (
+        "import rodeo, sys\nevents = rodeo.data.open(sys.argv[1])\ndef hang(chunks):\n    while True: pass\nprint('ready', flush=True)\n"
+        + work
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-B", "-c", code, path],
+        env={"PYTHONPATH": str(BUILD / "python")},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert child.stdout.readline() == "ready\n"
     time.sleep(0.2)
     child.send_signal(signal.SIGINT)
@@ -676,7 +796,12 @@ def test_threads_share_a_sequence(samples):
 
 
 def test_a_python_without_the_module_says_what_to_do():
-    done = subprocess.run([sys.executable, "-B", "-c", "import rodeo; rodeo.data"], env={"PYTHONPATH": str(ROOT / "python")}, text=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", "import rodeo; rodeo.data"],
+        env={"PYTHONPATH": str(ROOT / "python")},
+        text=True,
+        capture_output=True,
+    )
     assert done.returncode == 1 and "tools/setup" in done.stderr
 
 
@@ -698,7 +823,11 @@ def test_sampled_events_of_a_running_readout_are_the_same_objects(rodeo, monkeyp
     for event in [*events, last, first]:
         (fragment,) = event.fragments
         assert event.run_number == 7 and fragment.source_id == 0x00610001 and event.l1_id == fragment.l1_id
-        assert len(fragment.chunks) == 8 and fragment.status == [0] and fragment.chunks.field("<u4").tolist() == [event.l1_id] * 8
+        assert (
+            len(fragment.chunks) == 8
+            and fragment.status == [0]
+            and fragment.chunks.field("<u4").tolist() == [event.l1_id] * 8
+        )
     assert rest >= 0 and [event.l1_id for event in events] == sorted({event.l1_id for event in events})
     with pytest.raises(ValueError, match="readout.no_sampler"):
         rodeo_package.events.sample("test")

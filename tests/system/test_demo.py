@@ -16,8 +16,11 @@ from conftest import scaled
 @pytest.fixture
 def demo(rodeo):
     """Runs a small demo and returns its report and the finished process."""
+
     def run(*arguments, exit_code=0):
-        done = rodeo("demo", "--rate", "2kHz", "--links", 8, "--seconds", 1, "--json", "-", *arguments, exit_code=exit_code)
+        done = rodeo(
+            "demo", "--rate", "2kHz", "--links", 8, "--seconds", 1, "--json", "-", *arguments, exit_code=exit_code
+        )
         return json.loads(done.stdout), done
 
     return run
@@ -43,7 +46,10 @@ def test_acceptance_1_one_command_gives_emulator_readout_and_page(rodeo):
             document = browser.get("/api/state").json()
             while not (document["numbers"]["events"] or 0) > 0:
                 document = browser.get("/api/state", params={"after": document["sequence"], "wait": 10}).json()
-            assert {each["kind"]: each["phase"] for each in document["processes"]} == {"emulator": "running", "readout": "running"}
+            assert {each["kind"]: each["phase"] for each in document["processes"]} == {
+                "emulator": "running",
+                "readout": "running",
+            }
         _, error = demo.communicate(timeout=scaled(90))
     assert demo.returncode == 0, error
     assert "GOOD" in error and "verified" in error, error
@@ -87,7 +93,9 @@ def routers_of(demo):
 
 
 def test_a_router_that_dies_ends_the_chain(rodeo):
-    with rodeo.start("demo", "--chain", "--no-farm", "--rate", "2kHz", "--links", 8, "--seconds", 60, "--json", "-") as demo:
+    with rodeo.start(
+        "demo", "--chain", "--no-farm", "--rate", "2kHz", "--links", 8, "--seconds", 60, "--json", "-"
+    ) as demo:
         routers = []
         deadline = time.monotonic() + scaled(20)
         while not routers and time.monotonic() < deadline:
@@ -158,7 +166,9 @@ def test_an_emulator_that_stands_still_over_the_end_of_a_run_loses_nothing(rodeo
 def test_a_rate_that_no_trigger_has_is_refused_at_once(rodeo):
     done = rodeo("demo", "--rate", "1e12Hz", exit_code=2)
     assert "--rate 1 THz" in done.stderr and "at most 1 GHz" in done.stderr
-    (rodeo.directory / "fast.toml").write_text('[[emulator.card]]\ntype = "felix"\n[emulator.trigger]\nrate = "1e12Hz"\n')
+    (rodeo.directory / "fast.toml").write_text(
+        '[[emulator.card]]\ntype = "felix"\n[emulator.trigger]\nrate = "1e12Hz"\n'
+    )
     assert "error[config.out_of_range]" in rodeo("check", "fast.toml", exit_code=3).stderr
 
 

@@ -20,7 +20,11 @@ def parts_of(number):
     found = {}
     for process in Path("/proc").iterdir():
         try:
-            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0") if process.name.isdigit() else []
+            words = (
+                (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if process.name.isdigit()
+                else []
+            )
         except (FileNotFoundError, ProcessLookupError):
             continue
         for word in words:
@@ -49,8 +53,14 @@ def check_sum(report):
     """Each trigger has one result, and the accepted events are in files."""
     farm = report["farm"]
     assert farm["adds_up"] and farm["triggers"] > 0
-    assert farm["triggers"] == farm["accepted"] + farm["rejected"] + farm["debug"] + farm["readout_died"] + farm["undecided"]
-    assert report["files_verified"]["events"] == farm["accepted"] + farm["debug"] == farm["recorded"] and report["files_verified"]["mismatches"] == 0
+    assert (
+        farm["triggers"]
+        == farm["accepted"] + farm["rejected"] + farm["debug"] + farm["readout_died"] + farm["undecided"]
+    )
+    assert (
+        report["files_verified"]["events"] == farm["accepted"] + farm["debug"] == farm["recorded"]
+        and report["files_verified"]["mismatches"] == 0
+    )
 
 
 def check_nothing_is_left(rodeo, demo):
@@ -72,23 +82,48 @@ def test_every_trigger_of_a_chain_is_in_a_file_or_accounted_for(rodeo):
     farm = report["farm"]
     assert report["run"]["condition"] == "GOOD" and report["links"] == 10, done.stderr
     check_sum(report)
-    assert 0 < farm["accepted"] < farm["triggers"] and (farm["debug"], farm["partial"], farm["readout_died"], farm["undecided"]) == (0, 0, 0, 0)
+    assert 0 < farm["accepted"] < farm["triggers"] and (
+        farm["debug"],
+        farm["partial"],
+        farm["readout_died"],
+        farm["undecided"],
+    ) == (0, 0, 0, 0)
     assert report["chunks"] == {"sent": 10 * farm["triggers"], "built": 10 * farm["triggers"], "lost": {}}
     assert report["fragments"]["built"] == 2 * farm["triggers"] and report["fragments"]["incomplete"] == 0
     assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
     assert STAGES <= set(report["cpu_seconds"]) and all(report["cpu_seconds"][stage] > 0 for stage in STAGES)
-    assert [one["name"] for one in report["processes"]] == PARTS and all(one["condition"] in ("GOOD", None) for one in report["processes"])
-    assert {"offered_rate_hz", "trigger_rate_hz", "dead_time_fraction", "limited_by", "bytes", "latency_us", "loss", "consumers", "input"} <= set(report)
+    assert [one["name"] for one in report["processes"]] == PARTS and all(
+        one["condition"] in ("GOOD", None) for one in report["processes"]
+    )
+    assert {
+        "offered_rate_hz",
+        "trigger_rate_hz",
+        "dead_time_fraction",
+        "limited_by",
+        "bytes",
+        "latency_us",
+        "loss",
+        "consumers",
+        "input",
+    } <= set(report)
     assert f"each trigger is in one place: {farm['triggers']} triggers" in done.stderr
 
 
 def check_what_the_bus_says(rodeo, demo):
     """`rodeo route list` distinguishes services of a farm from publishers of links."""
     bus = rodeo.directory / "cache" / "rodeo" / "demo" / f"run-{demo.pid}" / "bus"
-    listed = {one["name"].removeprefix(f"demo-{demo.pid}-"): one for one in json.loads(rodeo("route", "list", "--bus", bus, "-o", "json").stdout)}
+    listed = {
+        one["name"].removeprefix(f"demo-{demo.pid}-"): one
+        for one in json.loads(rodeo("route", "list", "--bus", bus, "-o", "json").stdout)
+    }
     assert all(one["alive"] for one in listed.values())
     services = {name: one["service"] for name, one in listed.items() if one["service"]}
-    assert services == {"readout-1.hlt": "fragments", "readout-2.hlt": "fragments", "supervisor": "assignments", "recorder": "events"}
+    assert services == {
+        "readout-1.hlt": "fragments",
+        "readout-2.hlt": "fragments",
+        "supervisor": "assignments",
+        "recorder": "events",
+    }
     assert [one["links"] for one in listed.values() if one["service"] is None and one["links"]] == [10]
     shown = rodeo("route", "list", "--bus", bus).stdout
     assert all(words in shown for words in ("serves fragments", "assigns events", "records events", "publishes links"))
@@ -115,7 +150,9 @@ def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
         try:
             wait_for_decisions(rodeo, demo)
             demo.send_signal(signal.SIGINT)
-            deadline = time.monotonic() + scaled(10)  # if they have met anyway, the supervisor waits for the node's events
+            deadline = time.monotonic() + scaled(
+                10
+            )  # if they have met anyway, the supervisor waits for the node's events
             while "supervisor" in parts_of(demo.pid) and time.monotonic() < deadline:
                 time.sleep(0.05)
         finally:
@@ -124,7 +161,15 @@ def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
     check_ended_well(rodeo, demo, out, error)
 
 
-@pytest.mark.parametrize("name", ["supervisor", pytest.param("router", marks=pytest.mark.slow), pytest.param("readout-1", marks=pytest.mark.slow), pytest.param("card", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "supervisor",
+        pytest.param("router", marks=pytest.mark.slow),
+        pytest.param("readout-1", marks=pytest.mark.slow),
+        pytest.param("card", marks=pytest.mark.slow),
+    ],
+)
 def test_a_part_that_dies_ends_a_chain_that_no_room_looks_after(rodeo, name):
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
         parts = all_parts(demo)
@@ -169,6 +214,11 @@ def test_a_chain_in_a_control_room_outlives_a_filter_node(rodeo):
 
 
 def test_what_is_wrong_with_the_settings_of_a_chain_is_said_before_anything_starts(rodeo):
-    for setting, said in (("farm.node.slots=3", "events"), ("farm.recorder.sink=each", "sync"), ("readout.builder.chunk=40", "chunk_size"), ("router.nam=a", "name")):
+    for setting, said in (
+        ("farm.node.slots=3", "events"),
+        ("farm.recorder.sink=each", "sync"),
+        ("readout.builder.chunk=40", "chunk_size"),
+        ("router.nam=a", "name"),
+    ):
         done = rodeo(*SMALL, "--set", setting, exit_code=3)
         assert "error[config.unknown_key]" in done.stderr and setting.split("=")[0] in done.stderr, said

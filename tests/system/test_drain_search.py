@@ -11,7 +11,10 @@ from conftest import BUILD
 @pytest.mark.slow
 def test_every_state_of_a_farm_drains():
     done = subprocess.run(
-        [BUILD / "tests" / "farm" / "farm_tests", "--gtest_filter=DrainSearch.*"], env={**os.environ, "RODEO_DRAIN_SEARCH": "1"}, capture_output=True, text=True
+        [BUILD / "tests" / "farm" / "farm_tests", "--gtest_filter=DrainSearch.*"],
+        env={**os.environ, "RODEO_DRAIN_SEARCH": "1"},
+        capture_output=True,
+        text=True,
     )
     print(done.stdout)
     assert done.returncode == 0, done.stdout

@@ -73,7 +73,9 @@ max_file_events = 2000
 full_queue = "wait"
 """
 
-FAULTS = "\n".join(f"fault_{kind} = 0.002" for kind in ("missing", "duplicate", "late", "corrupt", "l1id", "truncated", "bcid"))
+FAULTS = "\n".join(
+    f"fault_{kind} = 0.002" for kind in ("missing", "duplicate", "late", "corrupt", "l1id", "truncated", "bcid")
+)
 
 
 @pytest.mark.parametrize("name, faults", [("good", ""), ("bad", FAULTS)])
@@ -92,13 +94,17 @@ def test_what_a_readout_writes_is_what_the_links_sent(rodeo, name, faults):
     assert bool(faults) == (sum(flagged for _, flagged in counts) > 0) == (report["fragments"]["incomplete"] > 0)
     for event in events:
         rod = event.robs[0].rod
-        assert (rod.l1id >> 24, rod.l1id & 0xffffff) == divmod(event.number - 1, 700)
+        assert (rod.l1id >> 24, rod.l1id & 0xFFFFFF) == divmod(event.number - 1, 700)
         missing = rod.status[1] if len(rod.status) > 1 else 0
         assert missing + len(rod.chunks) == 12
-        assert not {chunk.link_id for chunk in rod.chunks} & set(rod.status[2:2 + missing])
-        assert len(rod.status) == (2 + missing + 2 if missing else 1) and (not missing or bin(rod.status[2 + missing]).count("1") == missing)
+        assert not {chunk.link_id for chunk in rod.chunks} & set(rod.status[2 : 2 + missing])
+        assert len(rod.status) == (2 + missing + 2 if missing else 1) and (
+            not missing or bin(rod.status[2 + missing]).count("1") == missing
+        )
     verified = json.loads(rodeo("data", "verify", *report["files"], "-o", "json").stdout)
-    assert [(one["sound"], one["proven_chunks"], one["flagged_chunks"]) for one in verified] == [(True, *count) for count in counts]
+    assert [(one["sound"], one["proven_chunks"], one["flagged_chunks"]) for one in verified] == [
+        (True, *count) for count in counts
+    ]
 
 
 def test_event_fields_arrive(samples):
@@ -108,7 +114,7 @@ def test_event_fields_arrive(samples):
     assert (event.run_type, event.run_number, event.lumi_block) == (1, 431493, 12)
     assert event.stream_tags == '<Tag name="Main" type="physics" lumi="1"/>'
     assert (rod.minor, rod.event_type, rod.run_number, rod.l1id) == (5, 9, 431493, 0x01000005)
-    assert event.robs[0].source_id == rod.source_id == 0x006b0007
+    assert event.robs[0].source_id == rod.source_id == 0x006B0007
     assert (rod.bcid, rod.trigger_type) == (event.bcid, event.trigger_type)
 
 
@@ -116,9 +122,15 @@ def test_faults_are_flagged_as_the_documents_say(samples):
     file = read_event_file(samples / NAME.format("faulty", 1))
     rods = [event.robs[0].rod for event in file.events]
     assert rods[1].status == [0x4, 1, 0x00540003, 0b01000, 0]
-    assert rods[4].status == [0x24, 5] + [0x00540000 + link for link in range(5)] + [0b11111, 0] and rods[4].chunks == []
-    assert rods[5].status == [0xc, 1, 0x00540003, 0b01000, 0] and rods[5].chunks[1].rodeo_status == 0x2
-    assert (rods[6].chunks[2].rodeo_status, rods[6].chunks[2].felix_status, len(rods[6].chunks[2].data)) == (0x1, 0x1, 17)
+    assert (
+        rods[4].status == [0x24, 5] + [0x00540000 + link for link in range(5)] + [0b11111, 0] and rods[4].chunks == []
+    )
+    assert rods[5].status == [0xC, 1, 0x00540003, 0b01000, 0] and rods[5].chunks[1].rodeo_status == 0x2
+    assert (rods[6].chunks[2].rodeo_status, rods[6].chunks[2].felix_status, len(rods[6].chunks[2].data)) == (
+        0x1,
+        0x1,
+        17,
+    )
     assert len(rods[2].chunks[4].data) == 70000
     assert all(rod.position == 1 for rod in rods)
     assert all(event.robs[0].checksum_type == 2 for event in file.events)
@@ -135,7 +147,7 @@ def test_both_readers_find_damage(samples, rodeo):
     path = samples / NAME.format("faulty", 1)
     sound = path.read_bytes()
     for at in range(100, len(sound), 997):
-        path.write_bytes(sound[:at] + bytes([sound[at] ^ 0x20]) + sound[at + 1:])
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 0x20]) + sound[at + 1 :])
         with pytest.raises((Broken, ValueError)):
             prove(read_event_file(path))
         assert rodeo("data", "verify", path, exit_code=7).stdout.count("DAMAGED") == 1
@@ -166,7 +178,12 @@ def test_list_calls_no_damaged_event_ok(samples, rodeo):
     path = samples / NAME.format("sound", 1)
     sound = path.read_bytes()
     second = sound.index(bytes.fromhex("aa3412aa"), sound.index(bytes.fromhex("aa3412aa")) + 4)
-    for offset, status in ((300, ["ok", "damaged", "ok"]), (60, ["ok", "damaged", "ok"]), (36, ["ok", "header not proven", "ok"]), (None, ["ok"] * 3)):
+    for offset, status in (
+        (300, ["ok", "damaged", "ok"]),
+        (60, ["ok", "damaged", "ok"]),
+        (36, ["ok", "header not proven", "ok"]),
+        (None, ["ok"] * 3),
+    ):
         content = bytearray(sound)
         if offset is not None:
             content[second + offset] ^= 1
@@ -185,10 +202,11 @@ def test_info_says_of_the_end_record_what_is_known(samples, rodeo):
     sound = path.read_bytes()
     second = sound.index(bytes.fromhex("cccc3412"), sound.index(bytes.fromhex("cccc3412")) + 4)
     for content, closed, events, said in (
-            (sound, True, 3, "yes"),
-            (sound[:-40], False, 3, "no: the end record is missing"),
-            (sound[:second] + b"x" + sound[second + 1:], None, 1, f"not known: byte {second}: separator marker"),
-            (sound[:-50], None, 2, "not known: byte")):
+        (sound, True, 3, "yes"),
+        (sound[:-40], False, 3, "no: the end record is missing"),
+        (sound[:second] + b"x" + sound[second + 1 :], None, 1, f"not known: byte {second}: separator marker"),
+        (sound[:-50], None, 2, "not known: byte"),
+    ):
         path.write_bytes(content)
         (info,) = json.loads(rodeo("data", "info", path, "-o", "json").stdout)
         assert (info["closed"], info["events"]) == (closed, events)
@@ -238,7 +256,10 @@ def test_recover_marks_headers_that_nothing_proves(samples, rodeo):
         assert verified["sound"] and verified["unproven_headers"] == info["unproven_headers"] == marked
         listed = json.loads(rodeo("data", "list", row["saved_to"], "-o", "json").stdout)
         assert [event["status"] != "ok" for event in listed] == [False, True] + [False] * (events - 2)
-        assert f"{marked} event{'s' if marked > 1 else ''} saved from a damaged file" in rodeo("data", "verify", row["saved_to"]).stdout
+        assert (
+            f"{marked} event{'s' if marked > 1 else ''} saved from a damaged file"
+            in rodeo("data", "verify", row["saved_to"]).stdout
+        )
         os.remove(row["saved_to"])
 
 
@@ -260,7 +281,9 @@ def test_recovery_is_offered_where_there_is_something_to_recover(samples, rodeo,
     content = (samples / NAME.format("sound", 1)).read_bytes()
     first = content.index(bytes.fromhex("cccc3412"))
     for size, said in ((100, "there is nothing to recover"), (first + 2000, "save its events: rodeo data recover")):
-        (samples / "broken.data").write_bytes(content[:32] + b"oops" + content[36:size])  # the marker of the second record
+        (samples / "broken.data").write_bytes(
+            content[:32] + b"oops" + content[36:size]
+        )  # the marker of the second record
         done = rodeo("data", verb, "broken.data", exit_code=1)
         assert done.stderr.startswith("error[data.header]") and said in done.stderr
 
@@ -270,7 +293,13 @@ def test_what_holds_no_data_is_said_plainly(samples, rodeo, verb):
     (samples / "empty").write_bytes(b"")
     (samples / "zeros").write_bytes(bytes(10000))
     (samples / "letter").write_text("Dear reader, this is no event file.")
-    for name, word in (("empty", "empty"), ("zeros", ""), ("letter", ""), (".", "directory"), ("absent", "No such file")):
+    for name, word in (
+        ("empty", "empty"),
+        ("zeros", ""),
+        ("letter", ""),
+        (".", "directory"),
+        ("absent", "No such file"),
+    ):
         done = rodeo("data", verb, name, exit_code=None)
         assert done.returncode in (1, 2) and done.stdout == "", done
         assert done.stderr.startswith("error[") and word in done.stderr

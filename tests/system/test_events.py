@@ -60,7 +60,9 @@ def test_a_reader_that_stops_reading_does_not_hold_up_the_run(rodeo):
         with rodeo.start("events", "tail", "-o", "json") as reader:
             sampler = lambda status: status["consumers"]["event_sampler"]["counters"]
             before = run.status()
-            run.wait_until(lambda status: status["fragments"]["built"] > before["fragments"]["built"] + 4000, "the run went on")
+            run.wait_until(
+                lambda status: status["fragments"]["built"] > before["fragments"]["built"] + 4000, "the run went on"
+            )
             reader.kill()
             reader.communicate(timeout=scaled(30))
         report, _ = run.finish()
@@ -81,7 +83,9 @@ def test_who_follows_ends_when_nothing_can_be_written(rodeo):
 def test_a_reader_ends_with_the_run(rodeo):
     with running(rodeo) as run:
         with rodeo.start("events", "tail", "--prescale", "100", "-o", "json", stderr=subprocess.DEVNULL) as reader:
-            run.wait_until(lambda status: status["consumers"]["event_sampler"]["counters"]["readers"] == 1, "the reader was there")
+            run.wait_until(
+                lambda status: status["consumers"]["event_sampler"]["counters"]["readers"] == 1, "the reader was there"
+            )
             run.finish()
             reader.communicate(timeout=scaled(30))
             assert reader.returncode == 0

@@ -39,7 +39,9 @@ def test_an_example_runs(rodeo, example):
     assert report["run"]["condition"] in ({"INCOMPLETE", "GOOD"} if may_be_incomplete(text) else {"GOOD"}), done.stderr
     assert report["fragments"]["built"] > 0 and adds_up(report)
     if 'work = "verify' in text:
-        unfinished = sum(one["counters"].get("unfinished_frames", 0) for one in report["consumers"].values())  # the last frame of each link
+        unfinished = sum(
+            one["counters"].get("unfinished_frames", 0) for one in report["consumers"].values()
+        )  # the last frame of each link
         assert report["verified"] == {"chunks": report["chunks"]["built"] - unfinished, "mismatches": 0}
     if report["files"]:
         rodeo("data", "verify", *report["files"])
@@ -49,7 +51,16 @@ def test_the_demo_is_its_example(rodeo):
     """The text is built in; this test runs it unchanged."""
     shutil.copy(ROOT / "examples" / "demo.toml", rodeo.directory)
     demo = json.loads(rodeo("demo", "--rate", "1kHz", "--links", 4, "--seconds", 0.3, "--json", "-").stdout)
-    with emulated(rodeo, "demo.toml", "--set", "emulator.card[0].links=1", "--set", "emulator.card[0].elinks_per_link=4", "--set", "emulator.trigger.rate=1kHz"):
+    with emulated(
+        rodeo,
+        "demo.toml",
+        "--set",
+        "emulator.card[0].links=1",
+        "--set",
+        "emulator.card[0].elinks_per_link=4",
+        "--set",
+        "emulator.trigger.rate=1kHz",
+    ):
         plain = json.loads(rodeo("readout", "demo.toml", "--seconds", 0.3, "--json", "-").stdout)
     assert demo["run"]["name"] == plain["run"]["name"]
     assert list(demo["consumers"]) == list(plain["consumers"]) and demo["links"] == plain["links"]
@@ -71,7 +82,13 @@ def test_a_router_and_the_readout_behind_it_lose_nothing(rodeo, router, readout)
         built = json.loads(rodeo("readout", readout.name, "--json", "-").stdout)
         sent = json.loads(routed.communicate(timeout=scaled(30))[0])
     assert sent["run"]["condition"] == built["run"]["condition"] == "GOOD" and adds_up(built)
-    assert sent["chunks"]["sent"] == sent["chunks"]["published"] == built["chunks"]["built"] == built["verified"]["chunks"] > 0
+    assert (
+        sent["chunks"]["sent"]
+        == sent["chunks"]["published"]
+        == built["chunks"]["built"]
+        == built["verified"]["chunks"]
+        > 0
+    )
 
 
 def test_every_example_is_run_by_something():

@@ -95,7 +95,9 @@ class Farm:
         (self.directory / "farm.toml").write_text(text + more)
 
     def start(self, name, *arguments):
-        self.processes[name] = self.rodeo.start(*arguments, "--json", f"{name}.json", stdout=None, stderr=open(self.directory / f"{name}.log", "a"))
+        self.processes[name] = self.rodeo.start(
+            *arguments, "--json", f"{name}.json", stdout=None, stderr=open(self.directory / f"{name}.log", "a")
+        )
         return self.processes[name]
 
     def start_readouts(self):
@@ -120,7 +122,15 @@ class Farm:
         return self.start("supervisor", "farm", "supervise", "farm.toml")
 
     def start_node(self, name, *settings):
-        return self.start(name, "farm", "filter", "farm.toml", "--set", f"farm.node.name={name}", *(part for one in settings for part in ("--set", one)))
+        return self.start(
+            name,
+            "farm",
+            "filter",
+            "farm.toml",
+            "--set",
+            f"farm.node.name={name}",
+            *(part for one in settings for part in ("--set", one)),
+        )
 
     def start_recorder(self):
         return self.start("recorder", "farm", "record", "farm.toml")
@@ -317,7 +327,16 @@ def test_the_examples_are_a_farm(farm):
     text = (farm.directory / "node.toml").read_text()
     (farm.directory / "python.toml").write_text(text[: text.index("[farm.node.selection]")] + own)
     farm.rodeo("check", "node.toml", "recorder.toml", "python.toml", ROOT / "examples" / "farm" / "supervisor.toml")
-    farm.start("recorder", "farm", "record", "recorder.toml", "--set", "farm.recorder.run_number=7", "--set", "farm.recorder.directory=files")
+    farm.start(
+        "recorder",
+        "farm",
+        "record",
+        "recorder.toml",
+        "--set",
+        "farm.recorder.run_number=7",
+        "--set",
+        "farm.recorder.directory=files",
+    )
     farm.start_supervisor()
     farm.start("node1", "farm", "filter", "node.toml")
     farm.start("node2", "farm", "filter", "python.toml", "--set", "farm.node.name=node2")

@@ -11,10 +11,12 @@ def farm(rodeo):
     with Farm(rodeo) as farm:
         path = farm.directory / "farm.toml"
         # The supervisor knows its nodes and waits for them for any time.
-        path.write_text(path.read_text()
-                        .replace('rebuild_time = "500ms"', 'rebuild_time = "60s"\nnodes = 2')
-                        .replace('event_timeout = "3s"', 'event_timeout = "60s"')
-                        .replace('readout_grace = "2s"', 'readout_grace = "10s"'))
+        path.write_text(
+            path.read_text()
+            .replace('rebuild_time = "500ms"', 'rebuild_time = "60s"\nnodes = 2')
+            .replace('event_timeout = "3s"', 'event_timeout = "60s"')
+            .replace('readout_grace = "2s"', 'readout_grace = "10s"')
+        )
         yield farm
 
 
@@ -29,14 +31,19 @@ def test_a_killed_supervisor_loses_no_event_and_counts_each_decision_once(farm):
         farm.until(lambda before=before: len(farm.decisions()) > before + 100, "nothing is decided")
         farm.kill("supervisor")
         farm.start_supervisor()
-    farm.until(lambda: all(one["connected"] for one in farm.status("supervisor").get("readouts") or [{"connected": False}]), "the readouts are not connected")
+    farm.until(
+        lambda: all(one["connected"] for one in farm.status("supervisor").get("readouts") or [{"connected": False}]),
+        "the readouts are not connected",
+    )
     one, two = farm.end_readouts(300)
     supervisor = farm.finish("supervisor")
     nodes = [farm.finish("node1"), farm.finish("node2")]
     farm.finish("recorder", signal.SIGINT)
     counts = check_each_event_is_in_one_place(farm, supervisor, ())
     built = min(one["fragments"]["built"], two["fragments"]["built"])
-    alone = max(one["fragments"]["built"], two["fragments"]["built"]) - built  # events that the other readout did not build before the stop
+    alone = (
+        max(one["fragments"]["built"], two["fragments"]["built"]) - built
+    )  # events that the other readout did not build before the stop
     assert supervisor["events"]["after_common_end"] == alone
     assert sum(counts.values()) == built and counts["lost"] == 0, (counts, built)
     events = supervisor["events"]
@@ -44,4 +51,7 @@ def test_a_killed_supervisor_loses_no_event_and_counts_each_decision_once(farm):
     assert all(node["events"]["unsafe"] == 0 and node["events"]["under_way"] == 0 for node in nodes), nodes
     for readout in (one, two):
         hlt = readout["consumers"]["hlt"]["counters"]
-        assert hlt["cleared"] + hlt["cleared_early"] == readout["fragments"]["built"] and hlt["uncleared"] == hlt["garbage"] == 0, hlt
+        assert (
+            hlt["cleared"] + hlt["cleared_early"] == readout["fragments"]["built"]
+            and hlt["uncleared"] == hlt["garbage"] == 0
+        ), hlt

@@ -56,7 +56,12 @@ def test_rates_and_chunks_of_every_point_agree(figures):
     for point in data["figure5"]["points"]:
         assert point["chunks_per_second"] == pytest.approx(point["rate_hz"] * point["streams"], rel=0.5)
     assert {point["streams"] for point in data["figure5"]["points"]} == {1, 24}
-    assert {(point["chunk_bytes"], point["links"]) for point in data["figure6b"]["points"]} == {(40, 24), (40, 192), (80, 24), (80, 192)}
+    assert {(point["chunk_bytes"], point["links"]) for point in data["figure6b"]["points"]} == {
+        (40, 24),
+        (40, 192),
+        (80, 24),
+        (80, 192),
+    }
     if data["machine"]["cores"] < 3:
         assert "S(3) needs 3 cores" in data["figure4"]["note"]
 
@@ -89,7 +94,8 @@ def test_every_design_of_statistics_is_drawn_beside_the_slides(rodeo, tmp_path):
     assert (tmp_path / "statistics.png").read_bytes().startswith(b"\x89PNG") and "statistics.png" in done.stdout
     points = json.loads((tmp_path / "figures.json").read_text())["statistics"]["points"]
     assert {(point["count"], point["threads"], point["design"]) for point in points} == {
-        (count, 1, design) for count in ("chunk", "run") for design in published.STATISTICS_TO_QUEUE}
+        (count, 1, design) for count in ("chunk", "run") for design in published.STATISTICS_TO_QUEUE
+    }
     assert all(point["relative"] > 0 and point["chunks_per_second"] > 0 for point in points)
 
 
@@ -99,7 +105,9 @@ def test_the_published_numbers_agree_with_the_papers_formulas():
         assert 1 - 0.01 * cost == pytest.approx(fraction, abs=0.001)
         by_cards = published.SPEEDUP_BY_CARDS[n].values()
         assert sum(by_cards) / len(by_cards) == pytest.approx(speedup, abs=0.01)
-    assert max(published.STATISTICS_TO_QUEUE.values()) * published.STATISTICS_OF_NONE < 1  # the best design is slower than none
+    assert (
+        max(published.STATISTICS_TO_QUEUE.values()) * published.STATISTICS_OF_NONE < 1
+    )  # the best design is slower than none
     assert published.SIX_CARDS_RATE_HZ < published.network_limit_hz(6) < published.network_limit_hz(6, 0)
     assert published.ONE_STREAM_RATE_HZ < published.full_mode_network_limit_hz(1)
 
@@ -113,7 +121,10 @@ def test_a_python_that_cannot_draw_is_named_before_anything_is_measured(rodeo, t
 
 def test_an_unknown_figure_is_a_usage_error(rodeo, tmp_path):
     rodeo.environment["RODEO_PYTHON"] = sys.executable
-    assert "figure7" in rodeo("bench", "figures", "build", "--only", "figure7", "--out", tmp_path / "out", exit_code=2).stderr
+    assert (
+        "figure7"
+        in rodeo("bench", "figures", "build", "--only", "figure7", "--out", tmp_path / "out", exit_code=2).stderr
+    )
 
 
 def test_the_chain_over_the_network_is_drawn_with_the_lines_of_equation_five(rodeo, tmp_path):
@@ -123,7 +134,10 @@ def test_the_chain_over_the_network_is_drawn_with_the_lines_of_equation_five(rod
     for name, what, ends in (("chain4", "cards", [1, 6]), ("chain5", "streams", [1, 24])):
         assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG") and f"{name}.png" in done.stdout
         assert [point[what] for point in data[name]["points"]] == ends
-        assert all(point["rate_hz"] > 0 and point["fragments"] > 0 and point["cpu_seconds"]["router"] > 0 for point in data[name]["points"])
+        assert all(
+            point["rate_hz"] > 0 and point["fragments"] > 0 and point["cpu_seconds"]["router"] > 0
+            for point in data[name]["points"]
+        )
         assert data[name]["network"]["bare_bytes_per_second"] > 0
     assert 40 < data["chain4"]["network"]["wire_bytes_per_chunk"] <= 41
     for point in data["chain4"]["points"]:

@@ -75,7 +75,13 @@ def routed(rodeo, sides):
     def start(text, *settings):
         file = rodeo.directory / "cards.toml"
         file.write_text(text)
-        running.append(emulated(rodeo, file, *(part for setting in settings if setting.startswith("emulator.") for part in ("--set", setting))))
+        running.append(
+            emulated(
+                rodeo,
+                file,
+                *(part for setting in settings if setting.startswith("emulator.") for part in ("--set", setting)),
+            )
+        )
         running[-1].__enter__()
         return router(sides, *(setting for setting in settings if setting.startswith("router.")), text=text)
 
@@ -99,7 +105,10 @@ def test_what_a_front_end_is_sent_comes_back_on_its_link(rodeo, routed, bits):
     rows = sent(rodeo, EC, "--text", text, "--answer", "10s", "--repeat", 20)
     assert [bytes.fromhex(row["answer"]).decode() for row in rows] == 20 * [text]
     report, said = side.finish()
-    assert report["front_ends"]["counters"]["messages_sent"] == 21 and report["front_ends"]["counters"]["messages_failed"] == 0
+    assert (
+        report["front_ends"]["counters"]["messages_sent"] == 21
+        and report["front_ends"]["counters"]["messages_failed"] == 0
+    )
     assert report["front_ends"]["counters"]["message_bytes_sent"] == 4 + 20 * len(text)
     assert "21 messages sent" in said
     assert report["run"]["condition"] == "GOOD", report
@@ -111,7 +120,9 @@ def test_a_link_that_sends_nothing_back_takes_its_messages(rodeo, routed):
     (row,) = sent(rodeo, "0x1000000000020000", "--file", "configuration.bin")
     assert row["bytes"] == 256 and row["answer"] is None
     assert sent(rodeo, "0x1000000000270000", "--hex", "00")[0]["answer"] is None, "a link without data to the host"
-    assert "error[input.no_publisher]" in sent(rodeo, "0x1000000000270000", "--hex", "00", "--answer", "300ms", exit_code=None)
+    assert "error[input.no_publisher]" in sent(
+        rodeo, "0x1000000000270000", "--hex", "00", "--answer", "300ms", exit_code=None
+    )
     emulator = json.loads(rodeo("emulate", "status", "-o", "json").stdout)
     (function,) = emulator["functions"]
     assert function["counters"]["from_host_messages"] == 2 and "chunks_looped_back" not in function["counters"]
@@ -123,7 +134,10 @@ def test_a_link_has_one_owner(rodeo, routed):
     owner = rodeo.start("route", "send", EC, "--text", "x" * 60_000, "--repeat", 10_000, "--bus", "bus")
     try:
         status = side.wait_until(lambda status: status["front_ends"]["owners"], "it has claimed the link")
-        assert status["front_ends"]["owners"][0]["name"] == "rodeo route send" and status["front_ends"]["owners"][0]["links"] == 1
+        assert (
+            status["front_ends"]["owners"][0]["name"] == "rodeo route send"
+            and status["front_ends"]["owners"][0]["links"] == 1
+        )
         error = sent(rodeo, EC, "--hex", "01", exit_code=5)
         assert "error[transport.link_owned]" in error and "rodeo route send (127.0.0.1:" in error
         assert sent(rodeo, "0x10000000003e0000", "--hex", "01"), "another link"
@@ -175,23 +189,37 @@ def test_slow_control_of_a_cru_answers(rodeo, routed):
     for protocol, frame in ((1, 8), (2, 10)):
         for size in (frame - 1, frame + 1, 129 * frame):
             (rodeo.directory / "wrong").write_bytes(bytes(size))
-            assert "error[router.front_end_message]" in sent(rodeo, f"0x1000000000400{protocol}00", "--file", "wrong", exit_code=2), (protocol, size)
+            assert "error[router.front_end_message]" in sent(
+                rodeo, f"0x1000000000400{protocol}00", "--file", "wrong", exit_code=2
+            ), (protocol, size)
     for size in (0, 1, 4):
         (rodeo.directory / "wrong").write_bytes(bytes(size))
-        assert "error[router.front_end_message]" in sent(rodeo, "0x1000000000400300", "--file", "wrong", exit_code=2), size
+        assert "error[router.front_end_message]" in sent(rodeo, "0x1000000000400300", "--file", "wrong", exit_code=2), (
+            size
+        )
     assert sent(rodeo, link, "--ic", "0x54")[0]["answer"] == "ff", "it answers as before"
 
 
 def test_what_cannot_be_sent_is_refused_by_name(rodeo, routed, sides):
     assert "error[transport.no_front_end]" in sent(rodeo, EC, "--hex", "01", exit_code=4)
-    for wrong in (["--hex", "0"], ["--hex", "xy"], ["--sca", "1"], ["--swt", "0x10000000000000000000"], ["--ic", "0x10000"], [], ["--hex", "01", "--text", "a"]):
+    for wrong in (
+        ["--hex", "0"],
+        ["--hex", "xy"],
+        ["--sca", "1"],
+        ["--swt", "0x10000000000000000000"],
+        ["--ic", "0x10000"],
+        [],
+        ["--hex", "01", "--text", "a"],
+    ):
         assert "error[cli." in sent(rodeo, EC, *wrong, exit_code=2)
     assert "error[formats.fid]" in sent(rodeo, "0x0", "--hex", "01", exit_code=2)
     routed(FELIX)
     assert "error[transport.no_front_end]" in sent(rodeo, "0x10000000ff3f0000", "--hex", "01", exit_code=4)
     (rodeo.directory / "big").write_bytes(bytes(65_536))
     assert "error[router.front_end_message]" in sent(rodeo, EC, "--file", "big", exit_code=2)
-    generator = FELIX.replace('type = "card"\ncards = ["0000:50:00.0"]\nstart_generator = true', 'type = "generator"').replace('[router]\nname = "felix"', '[router]\nname = "other"')
+    generator = FELIX.replace(
+        'type = "card"\ncards = ["0000:50:00.0"]\nstart_generator = true', 'type = "generator"'
+    ).replace('[router]\nname = "felix"', '[router]\nname = "other"')
     (rodeo.directory / "generator.toml").write_text(generator)
     assert "error[config." in rodeo("check", "generator.toml", exit_code=3).stderr
 

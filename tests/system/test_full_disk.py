@@ -12,6 +12,7 @@ from running_readout import write_configuration
 
 def full_after(size):
     """Options of a command whose files cannot grow beyond `size` bytes."""
+
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -26,7 +27,9 @@ def test_a_recovery_that_finds_no_room_leaves_nothing(rodeo):
     damaged.write_bytes(whole.read_bytes()[:-100])
     before = damaged.read_bytes()
     done = rodeo("data", "recover", damaged, exit_code=1, **full_after(len(before) // 2))
-    assert "error[file.write]" in done.stderr and "recovered._0001" not in done.stderr  # the error names no file that does not exist
+    assert (
+        "error[file.write]" in done.stderr and "recovered._0001" not in done.stderr
+    )  # the error names no file that does not exist
     assert not list(rodeo.directory.rglob("*recovered*")) and damaged.read_bytes() == before
     rodeo("data", "recover", damaged)
     rodeo("data", "verify", *rodeo.directory.rglob("*recovered*.data"))
@@ -62,10 +65,26 @@ def test_a_run_that_fills_its_disk_to_the_last_byte_keeps_its_record(rodeo, tmp_
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True).returncode != 0:
         pytest.skip("host: needs root, to mount a small disk")
     try:
-        done = rodeo("readout", write_configuration(rodeo), "--set", f"readout.consumer[2].directory={disk}", "--set", "readout.consumer[2].min_free=0",
-                     "--set", "readout.input.rate=20kHz", "--seconds", 60, exit_code=1, timeout=120)
+        done = rodeo(
+            "readout",
+            write_configuration(rodeo),
+            "--set",
+            f"readout.consumer[2].directory={disk}",
+            "--set",
+            "readout.consumer[2].min_free=0",
+            "--set",
+            "readout.input.rate=20kHz",
+            "--seconds",
+            60,
+            exit_code=1,
+            timeout=120,
+        )
         record = json.loads((disk / "run.json").read_text())
-        assert record["run"]["condition"] == "ABORTED" and "the disk is full" in record["run"]["failure"] and record["files"]
+        assert (
+            record["run"]["condition"] == "ABORTED"
+            and "the disk is full" in record["run"]["failure"]
+            and record["files"]
+        )
         assert "run.json" not in done.stderr
         rodeo("data", "verify", *disk.glob("*.data"))
     finally:
@@ -74,11 +93,24 @@ def test_a_run_that_fills_its_disk_to_the_last_byte_keeps_its_record(rodeo, tmp_
 
 def test_a_limit_on_the_size_of_files_is_not_blamed_on_the_disk(rodeo):
     configuration = write_configuration(rodeo)
-    done = rodeo("readout", configuration, "--set", "readout.input.events=20000", "--json", "run.json", exit_code=1, **full_after(300_000))
+    done = rodeo(
+        "readout",
+        configuration,
+        "--set",
+        "readout.input.events=20000",
+        "--json",
+        "run.json",
+        exit_code=1,
+        **full_after(300_000),
+    )
     report = json.loads((rodeo.directory / "run.json").read_text())
     counters = report["consumers"]["file_writer"]["counters"]
     assert counters["unwritten_size_limit"] > 0 and counters["unwritten_disk_full"] == 0
-    assert "a file cannot become larger" in report["run"]["failure"] and "ulimit -f" in done.stderr and "disk is full" not in done.stderr
+    assert (
+        "a file cannot become larger" in report["run"]["failure"]
+        and "ulimit -f" in done.stderr
+        and "disk is full" not in done.stderr
+    )
 
 
 def test_the_examples_that_write_do_not_fill_a_disk():

@@ -78,7 +78,9 @@ class Held:
         until(lambda: self.phase() == "running", f"{self.name} does not run")
 
     def built(self, most=1):
-        until(lambda: self.status()["fragments"]["built"] >= most, lambda: f"{self.name} builds nothing: {self.status()}")
+        until(
+            lambda: self.status()["fragments"]["built"] >= most, lambda: f"{self.name} builds nothing: {self.status()}"
+        )
 
     def stop(self):
         """Ends the readout and returns its report and its stderr."""
@@ -113,7 +115,11 @@ def data_files(rodeo):
 
 def test_one_emulator_serves_run_after_run(rodeo):
     """Also after a killed readout: the numbers continue, and each run begins and ends with the trigger."""
-    configuration, name, directory = SYSTEMS / "one_card" / "readout.toml", "one-card", f"readout.consumer[file_writer].directory={rodeo.directory / 'files'}"
+    configuration, name, directory = (
+        SYSTEMS / "one_card" / "readout.toml",
+        "one-card",
+        f"readout.consumer[file_writer].directory={rodeo.directory / 'files'}",
+    )
     with emulated(rodeo, SYSTEMS / "one_card" / "emulator.toml", "--hold"):
         before = 0
         for run, killed in ((12, False), (13, True), (14, False)):
@@ -132,7 +138,9 @@ def test_one_emulator_serves_run_after_run(rodeo):
                 assert hold(rodeo, name) == accepted
                 report, said = readout.stop()
             assert report["run"]["number"] == run and report["run"]["condition"] == "GOOD", said
-            assert report["fragments"]["built"] == accepted - before and report["chunks"]["built"] == 8 * (accepted - before)
+            assert report["fragments"]["built"] == accepted - before and report["chunks"]["built"] == 8 * (
+                accepted - before
+            )
             assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
             (file,) = report["files"]
             assert f"{run:08d}" in file
@@ -141,7 +149,9 @@ def test_one_emulator_serves_run_after_run(rodeo):
             assert (fields["run number"], fields["run type"]) == (str(run), "cosmics")
             before = accepted
         trigger = emulator_report(rodeo)["trigger"]
-        assert trigger["dead_time_fraction"] == 0 and trigger["offered"] == trigger["accepted"] == before, "held time is not dead time"
+        assert trigger["dead_time_fraction"] == 0 and trigger["offered"] == trigger["accepted"] == before, (
+            "held time is not dead time"
+        )
         assert "triggers are held" in rodeo("emulate", "status").stdout
 
 
@@ -168,7 +178,10 @@ def test_a_start_that_is_refused_leaves_a_readout_ready(rodeo):
         assert readout.ask("start", "--run", 8, exit_code=5).stderr.startswith("error[process.not_ready]")
         readout.stop()
     with held(rodeo, "run.toml", "held") as readout:
-        for request, code in (({"run": 8}, "process.other_configuration"), ({"run": 8, "configuration_sha256": "0" * 64}, "process.other_configuration")):
+        for request, code in (
+            ({"run": 8}, "process.other_configuration"),
+            ({"run": 8, "configuration_sha256": "0" * 64}, "process.other_configuration"),
+        ):
             assert asked(rodeo, "held.control", "start", **request)["code"] == code
         assert "holiday" in readout.ask("start", "--run", 8, "--type", "holiday", exit_code=2).stderr
         assert "run 7" in readout.ask("start", "--run", 7, exit_code=1).stderr, "its files are there"
@@ -195,7 +208,12 @@ def test_what_a_follower_gets_is_held_where_it_is_assigned(rodeo):
         before = 0
         for run in (1, 2):
             with contextlib.ExitStack() as both:
-                readouts = [both.enter_context(held(rodeo, system / "readout.toml", f"readout-{number}", *settings_of(rodeo, number))) for number in (1, 2)]
+                readouts = [
+                    both.enter_context(
+                        held(rodeo, system / "readout.toml", f"readout-{number}", *settings_of(rodeo, number))
+                    )
+                    for number in (1, 2)
+                ]
                 readouts[0].start(run)
                 rodeo("emulate", "release", "--name", "authority")
                 assert status_of(rodeo, "authority")["trigger"]["wait_for"] == 2
@@ -206,7 +224,9 @@ def test_what_a_follower_gets_is_held_where_it_is_assigned(rodeo):
                 accepted = hold(rodeo, "authority")
                 reports = [readout.stop()[0] for readout in readouts]
             for report in reports:
-                assert report["run"]["condition"] == "GOOD" and report["fragments"]["built"] == accepted - before, report
+                assert report["run"]["condition"] == "GOOD" and report["fragments"]["built"] == accepted - before, (
+                    report
+                )
             before = accepted
         with held(rodeo, system / "readout.toml", "readout-1", *settings_of(rodeo, 1)) as alone:
             alone.start(3)
@@ -222,8 +242,13 @@ def status_of(rodeo, name):
 
 
 def settings_of(rodeo, number):
-    return (f"readout.name=readout-{number}", f"readout.input.cards=0000:42:0{number - 1}.0", f"readout.input.connector={number - 1}",
-            f"readout.rob[0].source_id=0x0061000{number}", f"readout.consumer[file_writer].directory={rodeo.directory / 'files'}")
+    return (
+        f"readout.name=readout-{number}",
+        f"readout.input.cards=0000:42:0{number - 1}.0",
+        f"readout.input.connector={number - 1}",
+        f"readout.rob[0].source_id=0x0061000{number}",
+        f"readout.consumer[file_writer].directory={rodeo.directory / 'files'}",
+    )
 
 
 def test_a_router_lives_on_and_the_next_readout_misses_nothing(rodeo):
@@ -233,7 +258,12 @@ def test_a_router_lives_on_and_the_next_readout_misses_nothing(rodeo):
         until(lambda: asked(rodeo, "chain.router"), "the router does not answer")
         before = 0
         for run in (1, 2):
-            with held(rodeo, system / "readout.toml", "chain", f"readout.consumer[file_writer].directory={rodeo.directory / 'files'}") as readout:
+            with held(
+                rodeo,
+                system / "readout.toml",
+                "chain",
+                f"readout.consumer[file_writer].directory={rodeo.directory / 'files'}",
+            ) as readout:
                 readout.start(run)
                 assert readout.status()["input_ready"] is True
                 rodeo("emulate", "release")
@@ -256,12 +286,27 @@ def test_a_process_says_who_it_is(rodeo):
     assert checked != json.loads(rodeo("check", "run.toml", "-o", "json").stdout)[0]["configuration_sha256"]
     with held(rodeo, "run.toml", "held", setting) as readout:
         said = readout.status()["process"]
-        assert (said["kind"], said["name"], said["pid"], said["configuration_sha256"]) == ("readout", "held", readout.process.pid, checked)
-        assert abs(said["started_ns"] * 1e-9 - time.time()) < 3600 and json.loads(rodeo("version", "-o", "json").stdout)["revision"] in said["build"]
+        assert (said["kind"], said["name"], said["pid"], said["configuration_sha256"]) == (
+            "readout",
+            "held",
+            readout.process.pid,
+            checked,
+        )
+        assert (
+            abs(said["started_ns"] * 1e-9 - time.time()) < 3600
+            and json.loads(rodeo("version", "-o", "json").stdout)["revision"] in said["build"]
+        )
     with emulated(rodeo, SYSTEMS / "one_card" / "emulator.toml") as emulator:
         said = emulator_report(rodeo)["process"]
-        assert (said["kind"], said["name"], said["pid"], said["phase"]) == ("emulator", "one-card", emulator.pid, "ready")
-    (rodeo.directory / "router.toml").write_text('[router]\nname = "r"\nbus = "bus"\n[router.input]\ntype = "generator"\nlinks = 2\nrate = "100Hz"\n')
+        assert (said["kind"], said["name"], said["pid"], said["phase"]) == (
+            "emulator",
+            "one-card",
+            emulator.pid,
+            "ready",
+        )
+    (rodeo.directory / "router.toml").write_text(
+        '[router]\nname = "r"\nbus = "bus"\n[router.input]\ntype = "generator"\nlinks = 2\nrate = "100Hz"\n'
+    )
     with rodeo.start("route", "router.toml") as router:
         said = until(lambda: asked(rodeo, "r.router"), "the router does not answer")["reply"]["process"]
         assert (said["kind"], said["name"], said["pid"], said["phase"]) == ("router", "r", router.pid, "running")

@@ -11,7 +11,9 @@ def test_a_keeper_of_cards_ignores_an_ignored_ctrl_c(rodeo):
     rodeo.environment["RODEO_KEEPER_SOCKET"] = str(rodeo.directory / "keeper.sock")
     listens, says = os.pipe()
     arguments = ("card", "keep", "--socket", rodeo.directory / "keeper.sock", "--ready", says)
-    with rodeo.start(*arguments, pass_fds=(says,), preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as keeper:
+    with rodeo.start(
+        *arguments, pass_fds=(says,), preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ) as keeper:
         os.close(says)
         assert os.read(listens, 16).startswith(b"ready")
         os.close(listens)

@@ -30,7 +30,10 @@ events = {events}
 {groups}
 """
 
-BUILDER = {"gbt": 'type = "gbt"\ntimeout = "2s"\nwindow = 256\nbuffers = 64\nchunk_size = {most}', "full": 'type = "full"\ntimeout = "2s"'}
+BUILDER = {
+    "gbt": 'type = "gbt"\ntimeout = "2s"\nwindow = 256\nbuffers = 64\nchunk_size = {most}',
+    "full": 'type = "full"\ntimeout = "2s"',
+}
 ROB = {"gbt": "", "full": "links_per_group = 2\n"}
 
 FILES = """
@@ -44,7 +47,9 @@ min_free = 0
 def run(rodeo, sides, mode, least, most, events, *settings):
     """A run with chunks of all sizes between two limits. Returns the reports of router and readout."""
     page = max(1, (4 * most + (1 << 20) - 1) >> 20)
-    text = ROUTER.format(mode=mode, least=least, most=most, events=events, page=page, groups="groups = 2" if mode == "full" else "")
+    text = ROUTER.format(
+        mode=mode, least=least, most=most, events=events, page=page, groups="groups = 2" if mode == "full" else ""
+    )
     routed = router(sides, text=text)
     built = READOUT.replace('type = "gbt"\ntimeout = "200ms"', BUILDER[mode].format(most=most))
     built = built.replace('source_id = "0x00610001"\n', 'source_id = "0x00610001"\n' + ROB[mode]) + FILES
@@ -61,12 +66,15 @@ def prove(rodeo, report):
 
 
 @pytest.mark.parametrize("mode", ["gbt", "full"])
-@pytest.mark.parametrize("least, most, events", [
-    (PAGE - 100, PAGE + 20, 40),
-    pytest.param(2 * PAGE - 150, 2 * PAGE + 20, 200, marks=pytest.mark.slow),
-    pytest.param(1000, 1100, 400, marks=pytest.mark.slow),
-    pytest.param((1 << 20) - 40, 1 << 20, 20, marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    "least, most, events",
+    [
+        (PAGE - 100, PAGE + 20, 40),
+        pytest.param(2 * PAGE - 150, 2 * PAGE + 20, 200, marks=pytest.mark.slow),
+        pytest.param(1000, 1100, 400, marks=pytest.mark.slow),
+        pytest.param((1 << 20) - 40, 1 << 20, 20, marks=pytest.mark.slow),
+    ],
+)
 def test_chunks_around_a_limit_are_whole_from_router_to_file(rodeo, sides, mode, least, most, events):
     sent, report = run(rodeo, sides, mode, least, most, events)
     all_is_verified(report)
@@ -118,22 +126,42 @@ max_chunk = "{limit}B"
 
 
 def record(rodeo, size):
-    rodeo("data", "record", rodeo.directory / "chunks.felix", "--links", "4", "--events", "50", "--set", f"chunk_bytes={size}")
+    rodeo(
+        "data",
+        "record",
+        rodeo.directory / "chunks.felix",
+        "--links",
+        "4",
+        "--events",
+        "50",
+        "--set",
+        f"chunk_bytes={size}",
+    )
     return 4 * 50
 
 
 def are_cut_by_one(report, chunks, size):
     assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report)
-    assert report["chunks"]["sent"] == report["chunks"]["built"] == report["input"]["oversize"] == report["input"]["cut_bytes"] == chunks > 0
+    assert (
+        report["chunks"]["sent"]
+        == report["chunks"]["built"]
+        == report["input"]["oversize"]
+        == report["input"]["cut_bytes"]
+        == chunks
+        > 0
+    )
     assert report["bytes"]["in"] == chunks * size
     assert report["bytes"]["built"] == chunks * (size - 1) and report["bytes"]["lost"] == {"cut": chunks}
 
 
-@pytest.mark.parametrize("size, limit", [
-    (3000, 2999),  # in pieces
-    pytest.param(500, 499, marks=pytest.mark.slow),  # whole in a block
-    pytest.param(3000, 3000, marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    "size, limit",
+    [
+        (3000, 2999),  # in pieces
+        pytest.param(500, 499, marks=pytest.mark.slow),  # whole in a block
+        pytest.param(3000, 3000, marks=pytest.mark.slow),
+    ],
+)
 def test_bytes_that_max_chunk_of_a_recording_cuts_off_are_in_the_balance(rodeo, size, limit):
     chunks = record(rodeo, size)
     (rodeo.directory / "replay.toml").write_text(REPLAY.format(limit=limit, size=size))
@@ -141,7 +169,9 @@ def test_bytes_that_max_chunk_of_a_recording_cuts_off_are_in_the_balance(rodeo, 
     if limit < size:
         are_cut_by_one(report, chunks, size)
     else:
-        assert report["run"]["condition"] == "GOOD" and report["bytes"]["in"] == report["bytes"]["built"] == chunks * size
+        assert (
+            report["run"]["condition"] == "GOOD" and report["bytes"]["in"] == report["bytes"]["built"] == chunks * size
+        )
 
 
 @pytest.mark.slow
@@ -159,7 +189,11 @@ def test_bytes_that_a_routers_max_chunk_cuts_off_are_in_its_balance(rodeo, sides
 @pytest.mark.parametrize("size", [500, 3000])
 def test_bytes_that_max_chunk_of_a_card_cuts_off_are_in_the_balance(rodeo, size):
     configuration = system(rodeo, builder=f"chunk_size = {size}", input=f'max_chunk = "{size - 1}B"')
-    text = (rodeo.directory / configuration).read_text().replace("elinks_per_link = 4", f"elinks_per_link = 4\nchunk_size = {size}")
+    text = (
+        (rodeo.directory / configuration)
+        .read_text()
+        .replace("elinks_per_link = 4", f"elinks_per_link = 4\nchunk_size = {size}")
+    )
     (rodeo.directory / configuration).write_text(text)
     with emulated(rodeo, configuration):
         report, _ = read(rodeo, configuration, seconds=0.5)

@@ -9,16 +9,47 @@ import pytest
 from conftest import BUILD, scaled
 
 if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
-    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+    pytest.skip(
+        "this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True
+    )
 sys.path.insert(0, str(BUILD / "python"))
 from rodeo.network import farm_load  # noqa: E402
 
-needs_namespaces = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="host: network namespaces and eBPF need root and iproute2")
+needs_namespaces = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("tc") is None, reason="host: network namespaces and eBPF need root and iproute2"
+)
 
-SMALL = {"readouts": "2", "nodes": "2", "event_size": "100000", "rate": "40", "arrivals": "periodic", "assignment": "round-robin", "seed": "1",
-         "events_in_flight": "4", "request_credits": "0"}
-LAB = ("net", "lab", "--readouts", 2, "--nodes", 2, "--node-link", "25Mbps", "--uplink", "50Mbps", "--event-size", "100kB", "--rate", 30, "--in-flight", 4,
-       "--duration", "1s")
+SMALL = {
+    "readouts": "2",
+    "nodes": "2",
+    "event_size": "100000",
+    "rate": "40",
+    "arrivals": "periodic",
+    "assignment": "round-robin",
+    "seed": "1",
+    "events_in_flight": "4",
+    "request_credits": "0",
+}
+LAB = (
+    "net",
+    "lab",
+    "--readouts",
+    2,
+    "--nodes",
+    2,
+    "--node-link",
+    "25Mbps",
+    "--uplink",
+    "50Mbps",
+    "--event-size",
+    "100kB",
+    "--rate",
+    30,
+    "--in-flight",
+    4,
+    "--duration",
+    "1s",
+)
 
 
 @pytest.mark.parametrize("credits, waits", [(0, False), (1, True)])
@@ -28,7 +59,10 @@ def test_on_loopback_whole_events_are_built_and_every_one_is_in_the_sum(rodeo, m
     events = found["events"]
     assert events["adds_up"] and events["in"] == events["rejected"] > 0 and events["partial"] == 0
     assert found["event_bytes"] == 2 * farm_load.fragment_bytes(100000, 2) == pytest.approx(100000, rel=0.01)
-    assert 0 < found["latency_p50_us"] <= found["latency_p99_us"] and found["latency_p50_us"] <= 1.05 * found["building_p99_us"]
+    assert (
+        0 < found["latency_p50_us"] <= found["latency_p99_us"]
+        and found["latency_p50_us"] <= 1.05 * found["building_p99_us"]
+    )
     assert (found["waits_for_credit"] > 0) == waits
 
 
@@ -45,7 +79,18 @@ def test_credits_keep_the_farm_within_a_buffer_that_it_overruns_without(rodeo):
     """The switch holds a whole event of each node, or a fragment of each; 40 kB are enough for the fragments."""
     reports = {}
     for credits in (0, 1):
-        done = rodeo(*LAB, "--load", "farm", "--buffer", "shared:120kB", "--request-credits", credits, "--json", "-", timeout=scaled(200))
+        done = rodeo(
+            *LAB,
+            "--load",
+            "farm",
+            "--buffer",
+            "shared:120kB",
+            "--request-credits",
+            credits,
+            "--json",
+            "-",
+            timeout=scaled(200),
+        )
         reports[credits] = json.loads(done.stdout)
     for credits, report in reports.items():
         (run,) = report["runs"]
@@ -61,8 +106,10 @@ for line in sys.stdin:
     said = json.loads(line)
     print(json.dumps({answer}), flush=True)
 """
-MEASURED = '{"seconds": said.get("seconds", 0), "rate_hz": len(said["settings"]["rate"]) if "settings" in said else 3.0, "events_requested": 5, "events_completed": 3, ' \
-           '"latency_p50_us": 1.0, "latency_p99_us": 2.0, "mine": said["do"]}'
+MEASURED = (
+    '{"seconds": said.get("seconds", 0), "rate_hz": len(said["settings"]["rate"]) if "settings" in said else 3.0, "events_requested": 5, "events_completed": 3, '
+    '"latency_p50_us": 1.0, "latency_p99_us": 2.0, "mine": said["do"]}'
+)
 
 
 def program(rodeo, answer):

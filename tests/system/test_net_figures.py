@@ -8,7 +8,9 @@ import pytest
 from conftest import BUILD
 
 if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
-    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+    pytest.skip(
+        "this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True
+    )
 
 
 @pytest.fixture
@@ -38,10 +40,15 @@ def test_simulation_and_formula_tell_one_story(figures, rodeo):
     data, _ = figures("formula,simulation", timeout=400)
     for row in data["grid"]:
         assert row["cells_mb"] > row["frames_mb"]
-    means = {traffic: [row["frames_mb"] for row in data["target"] if row["traffic"] == traffic and row["readouts"] == 48] for traffic in ("even", "scatter", "Poisson")}
+    means = {
+        traffic: [row["frames_mb"] for row in data["target"] if row["traffic"] == traffic and row["readouts"] == 48]
+        for traffic in ("even", "scatter", "Poisson")
+    }
     assert means["even"][0] == pytest.approx(51.8, rel=0.01)  # the exact formula
     assert max(means["even"]) < min(means["scatter"]) and max(means["Poisson"]) <= 81.04 * 1.002  # the bound
-    again = json.loads(rodeo("net", "figures", "--quick", "--methods", "formula,simulation", "--out", "out", "--json", "-").stdout)
+    again = json.loads(
+        rodeo("net", "figures", "--quick", "--methods", "formula,simulation", "--out", "out", "--json", "-").stdout
+    )
     assert again["runs"]["done"] == 0 and again["table"] == data["table"]
 
 

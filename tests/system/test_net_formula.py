@@ -39,16 +39,34 @@ def test_the_table_has_both_megabytes(rodeo):
     assert "valid: " in table
 
 
-@pytest.mark.parametrize("change, says", [(["--rate", "21kHz"], "uplink and 32 ports carry 800"), (["--ports", 10], "10 ports carry 250"),
-                                          (["--output", "800Gbps"], "nothing queues")])
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (["--rate", "21kHz"], "uplink and 32 ports carry 800"),
+        (["--ports", 10], "10 ports carry 250"),
+        (["--output", "800Gbps"], "nothing queues"),
+    ],
+)
 def test_a_formula_outside_its_validity_says_why_and_exits_with_0(formula, change, says):
     found = formula(*LAB, *change)
     assert found["valid"] is False and says in found["why"]
     assert not all(condition["holds"] for condition in found["conditions"])
 
 
-@pytest.mark.parametrize("change", [["--rate", 0], ["--event-size", 0], ["--ports", 0], ["--mtu", 40], ["--k", 0], ["--readouts", 0, "--mtu", 1500],
-                                    ["--arrivals", "poisson", "--events", 10**9], ["--arrivals", "jittered", "--jitter", -1], ["--output", "25GB"]])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["--rate", 0],
+        ["--event-size", 0],
+        ["--ports", 0],
+        ["--mtu", 40],
+        ["--k", 0],
+        ["--readouts", 0, "--mtu", 1500],
+        ["--arrivals", "poisson", "--events", 10**9],
+        ["--arrivals", "jittered", "--jitter", -1],
+        ["--output", "25GB"],
+    ],
+)
 def test_impossible_input_is_a_usage_error(rodeo, change):
     assert "error[" in rodeo("net", "formula", *LAB, *change, exit_code=2).stderr
 
@@ -63,11 +81,16 @@ def test_arrivals_of_any_kind_are_summed(formula):
 
 def test_a_sequence_from_a_file(formula, rodeo):
     (rodeo.directory / "trace.csv").write_text("start_s,bytes,port\n0,1000000,0\n# a remark\n0,1000000,0\n")
-    found = formula("--input", "80Mbps", "--output", "8Mbps", "--ports", 1, "--rate", "0.1", "--arrivals", "trace.csv")["superposition"]
+    found = formula("--input", "80Mbps", "--output", "8Mbps", "--ports", 1, "--rate", "0.1", "--arrivals", "trace.csv")[
+        "superposition"
+    ]
     assert found["events"] == 2 and found["max_bytes"] == pytest.approx(1.8e6)
 
 
-@pytest.mark.parametrize("text, says", [("0\nsoon\n", "trace.csv:2"), ("0,5,40\n", "port 40 of 32"), ("\n", "no event"), ("0,-5,1\n", "bytes")])
+@pytest.mark.parametrize(
+    "text, says",
+    [("0\nsoon\n", "trace.csv:2"), ("0,5,40\n", "port 40 of 32"), ("\n", "no event"), ("0,-5,1\n", "bytes")],
+)
 def test_a_bad_sequence_is_named_with_its_line(rodeo, text, says):
     (rodeo.directory / "trace.csv").write_text(text)
     assert says in rodeo("net", "formula", "--arrivals", "trace.csv", exit_code=2).stderr

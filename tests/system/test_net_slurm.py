@@ -21,8 +21,11 @@ PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="host: slurmd needs root"),
-    pytest.mark.skipif(any(shutil.which(name, path=PATH) is None for name in PROGRAMS),
-                       reason="Debian packages are missing: " + " ".join(PROGRAMS[name] for name in PROGRAMS if shutil.which(name, path=PATH) is None)),
+    pytest.mark.skipif(
+        any(shutil.which(name, path=PATH) is None for name in PROGRAMS),
+        reason="Debian packages are missing: "
+        + " ".join(PROGRAMS[name] for name in PROGRAMS if shutil.which(name, path=PATH) is None),
+    ),
 ]
 
 
@@ -81,17 +84,36 @@ PartitionName=readout Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
     def start(name, *arguments):
         log = open(home / f"{name}.log", "w")
-        running.append(subprocess.Popen([shutil.which(name, path=PATH), *arguments], env=environment, stdout=log, stderr=log, start_new_session=True))
+        running.append(
+            subprocess.Popen(
+                [shutil.which(name, path=PATH), *arguments],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        )
         log.close()
 
     try:
-        start("munged", "--foreground", "--force", f"--socket={munge}", f"--key-file={key}", f"--pid-file={home}/munge/pid", f"--log-file={home}/munge/log", f"--seed-file={home}/munge/seed")
+        start(
+            "munged",
+            "--foreground",
+            "--force",
+            f"--socket={munge}",
+            f"--key-file={key}",
+            f"--pid-file={home}/munge/pid",
+            f"--log-file={home}/munge/log",
+            f"--seed-file={home}/munge/seed",
+        )
         wait_for(munge.exists, "munged", home)
         start("slurmctld", "-D", "-f", str(home / "slurm.conf"))
         start("slurmd", "-D", "-f", str(home / "slurm.conf"), "-N", host)
 
         def idle():
-            told = subprocess.run(["sinfo", "-h", "-o", "%T"], env=environment, text=True, capture_output=True, timeout=scaled(20))
+            told = subprocess.run(
+                ["sinfo", "-h", "-o", "%T"], env=environment, text=True, capture_output=True, timeout=scaled(20)
+            )
             return told.stdout.strip() == "idle"
 
         wait_for(idle, "sinfo", home)
@@ -111,17 +133,27 @@ PartitionName=readout Nodes={host} Default=YES MaxTime=INFINITE State=UP
 def wait_for(ready, what, home):
     deadline = time.monotonic() + scaled(40)
     while not ready():
-        assert time.monotonic() < deadline, what + ": " + "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in home.glob("*.log"))
+        assert time.monotonic() < deadline, (
+            what + ": " + "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in home.glob("*.log"))
+        )
         time.sleep(0.2)
 
 
 def test_a_sweep_runs_as_jobs_of_slurm(slurm, rodeo):
     rodeo.environment |= {name: slurm[name] for name in ("PATH", "SLURM_CONF")} | {"RODEO_PYTHON": sys.executable}
     (rodeo.directory / "network.toml").write_text(SWEEP)
-    as_jobs = [word for setting in ("kind=slurm", "workers=1", "queue=readout", "interface=lo", "memory=1GB") for word in ("--set", f"network.executor.{setting}")]
-    by_jobs = json.loads(rodeo("net", "sweep", "network.toml", *as_jobs, "--json", "-", "--out", "jobs", timeout=240).stdout)
+    as_jobs = [
+        word
+        for setting in ("kind=slurm", "workers=1", "queue=readout", "interface=lo", "memory=1GB")
+        for word in ("--set", f"network.executor.{setting}")
+    ]
+    by_jobs = json.loads(
+        rodeo("net", "sweep", "network.toml", *as_jobs, "--json", "-", "--out", "jobs", timeout=240).stdout
+    )
     local = json.loads(rodeo("net", "sweep", "network.toml", "--json", "-", "--out", "local").stdout)
     assert by_jobs["rows"] == local["rows"] and by_jobs["runs"]["done"] > 50
     # A job did the run: Slurm knows the job, and its log exists.
-    told = subprocess.run(["scontrol", "show", "jobs", "-o"], env=slurm, text=True, capture_output=True, timeout=scaled(20)).stdout
+    told = subprocess.run(
+        ["scontrol", "show", "jobs", "-o"], env=slurm, text=True, capture_output=True, timeout=scaled(20)
+    ).stdout
     assert "JobName=dask-worker" in told and "Partition=readout" in told

@@ -17,7 +17,9 @@ import pytest
 from conftest import BUILD, ROOT, scaled
 
 if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
-    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+    pytest.skip(
+        "this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True
+    )
 sys.path.insert(0, str(BUILD / "python"))
 from rodeo.network import executors, fit, journal, search  # noqa: E402
 from rodeo.network.methods import Task  # noqa: E402
@@ -38,7 +40,9 @@ rate = "20kHz"
 engine = "train"
 duration = "5ms"
 """
-SWEEP = NETWORK + """
+SWEEP = (
+    NETWORK
+    + """
 [network.executor]
 workers = 2
 [network.sweep]
@@ -55,6 +59,7 @@ from = "2kHz"
 to = "10kHz"
 steps = 3
 """
+)
 
 
 @pytest.fixture
@@ -95,20 +100,33 @@ def test_the_examples_are_valid(rodeo, example):
 def test_the_example_of_a_sweep_runs(rodeo):
     rodeo.environment["RODEO_PYTHON"] = sys.executable
     quick = [word for one in ("sweep.repeats=1", "simulation.duration=5ms") for word in ("--set", f"network.{one}")]
-    found = json.loads(rodeo("net", "sweep", ROOT / "examples" / "network" / "sweep.toml", *quick, "--at", "800kB,20kHz", "--json", "-").stdout)
-    assert len(found["rows"]) == 16 and found["fit"]["value_mb"] == pytest.approx(found["rows"][-1]["buffer_bytes"] * 1e-6, rel=0.1)
+    found = json.loads(
+        rodeo(
+            "net", "sweep", ROOT / "examples" / "network" / "sweep.toml", *quick, "--at", "800kB,20kHz", "--json", "-"
+        ).stdout
+    )
+    assert len(found["rows"]) == 16 and found["fit"]["value_mb"] == pytest.approx(
+        found["rows"][-1]["buffer_bytes"] * 1e-6, rel=0.1
+    )
 
 
 def test_a_buffer_that_was_found_is_the_largest_occupancy(net):
     """Two ways to the same number: bisection with a finite buffer, and the occupancy of an infinite one."""
     text = SWEEP.replace("repeats = 2", "repeats = 1")
     searched = json.loads(net("sweep", text, "--json", "-").stdout)["rows"]
-    measured = json.loads(net("sweep", text.replace('search = "buffer"', 'search = "none"'), "--json", "-").stdout)["rows"]
-    assert [row["buffer_bytes"] for row in searched] == pytest.approx([row["max_buffer_bytes"] for row in measured], rel=0.015)
+    measured = json.loads(net("sweep", text.replace('search = "buffer"', 'search = "none"'), "--json", "-").stdout)[
+        "rows"
+    ]
+    assert [row["buffer_bytes"] for row in searched] == pytest.approx(
+        [row["max_buffer_bytes"] for row in measured], rel=0.015
+    )
 
 
 def test_a_search_for_the_rate_ends_where_the_formula_does(net):
-    text = NETWORK + '[network.switch]\nbuffer = "120kB"\n[network.sweep]\nmethod = "formula"\nsearch = "rate"\nlow = "100Hz"\nhigh = "40kHz"\ntolerance = 0.001\n'
+    text = (
+        NETWORK
+        + '[network.switch]\nbuffer = "120kB"\n[network.sweep]\nmethod = "formula"\nsearch = "rate"\nlow = "100Hz"\nhigh = "40kHz"\ntolerance = 0.001\n'
+    )
     row = json.loads(net("sweep", text, "--json", "-").stdout)["rows"][0]
     from rodeo import network
 
@@ -122,7 +140,11 @@ def semaphores_of_session(leader):
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if os.getsid(int(process.name)) == leader:
-                found.update(Path(line.split(maxsplit=5)[5]) for line in (process / "maps").read_text().splitlines() if "/dev/shm/sem.mp-" in line)
+                found.update(
+                    Path(line.split(maxsplit=5)[5])
+                    for line in (process / "maps").read_text().splitlines()
+                    if "/dev/shm/sem.mp-" in line
+                )
     return found
 
 
@@ -193,7 +215,11 @@ def nobody_is_left(session):
 def test_a_sweep_that_is_killed_leaves_no_process_behind(rodeo, killed):
     process = started(rodeo)
     try:
-        victim = process.pid if killed == "rodeo" else int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+        victim = (
+            process.pid
+            if killed == "rodeo"
+            else int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+        )
         while not any("forkserver" in line for line in processes_of(process.pid)):
             assert process.poll() is None
             time.sleep(0.05)
@@ -209,7 +235,9 @@ def test_a_folder_belongs_to_one_sweep_at_a_time(rodeo):
     process = started(rodeo)
     job = (rodeo.directory / "sweep" / "job.json").read_text()
     for verb in ("sweep", "size"):
-        done = rodeo("net", verb, "network.toml", "--out", "sweep", "--set", "network.simulation.duration=1ms", exit_code=None)
+        done = rodeo(
+            "net", verb, "network.toml", "--out", "sweep", "--set", "network.simulation.duration=1ms", exit_code=None
+        )
         assert "network.folder_in_use" in done.stderr and done.returncode == 5
     assert (rodeo.directory / "sweep" / "job.json").read_text() == job
     process.terminate()
@@ -217,7 +245,11 @@ def test_a_folder_belongs_to_one_sweep_at_a_time(rodeo):
     assert nobody_is_left(process.pid)
 
 
-@pytest.mark.parametrize("interrupt", [lambda process: os.killpg(process.pid, signal.SIGINT), lambda process: process.terminate()], ids=["ctrl_c", "sigterm"])
+@pytest.mark.parametrize(
+    "interrupt",
+    [lambda process: os.killpg(process.pid, signal.SIGINT), lambda process: process.terminate()],
+    ids=["ctrl_c", "sigterm"],
+)
 def test_a_sweep_is_ended_with_a_word_and_no_traceback(rodeo, interrupt):
     (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "20s"'))
     with rodeo.start("net", "sweep", "network.toml", start_new_session=True) as process:
@@ -238,10 +270,19 @@ def test_a_sweep_is_ended_with_a_word_and_no_traceback(rodeo, interrupt):
 def test_a_sweep_that_ignores_ctrl_c_goes_on(rodeo):
     """As in the background of a script: its workers, too."""
     (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "20ms"'))
-    process = rodeo.start("net", "sweep", "network.toml", start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    process = rodeo.start(
+        "net",
+        "sweep",
+        "network.toml",
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
     with process:
         deadline = time.monotonic() + scaled(60)
-        while not any("spawn_main" in line or "forkserver" in line for line in processes_of(process.pid)) and time.monotonic() < deadline:
+        while (
+            not any("spawn_main" in line or "forkserver" in line for line in processes_of(process.pid))
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.01)
         assert process.poll() is None, "it has ended before the first signal"
         deadline = time.monotonic() + scaled(120)
@@ -261,18 +302,23 @@ def test_points_that_ask_for_too_much_say_so_and_the_others_go_on(net):
     assert rows[0]["max_buffer_bytes"] > 0 and "carries 40" in rows[1]["overload"]
 
 
-@pytest.mark.parametrize("change, code, says", [
-    (("readouts = 4", "readouts = 0"), "network.zero", "readouts is 0"),
-    (('event_size = "100kB"', 'event_size = "0"'), "network.zero", "event size is 0"),
-    (('rate = "20kHz"', 'rate = "90kHz"'), "network.overload", "carries 40"),
-    (('node_link = "10Gbps"', 'node_link = "10GB"'), "base.bad_bit_rate", "network.toml:"),
-    (("nodes = 4", "nodes = 4\nracks = 3"), "network.topology", "rack"),
-    (("nodes = 4", "node = 4"), "config.unknown_key", "did you mean `nodes`"),
-    (('engine = "train"', 'engine = "plane"'), "config.", "network.toml:"),
-])
+@pytest.mark.parametrize(
+    "change, code, says",
+    [
+        (("readouts = 4", "readouts = 0"), "network.zero", "readouts is 0"),
+        (('event_size = "100kB"', 'event_size = "0"'), "network.zero", "event size is 0"),
+        (('rate = "20kHz"', 'rate = "90kHz"'), "network.overload", "carries 40"),
+        (('node_link = "10Gbps"', 'node_link = "10GB"'), "base.bad_bit_rate", "network.toml:"),
+        (("nodes = 4", "nodes = 4\nracks = 3"), "network.topology", "rack"),
+        (("nodes = 4", "node = 4"), "config.unknown_key", "did you mean `nodes`"),
+        (('engine = "train"', 'engine = "plane"'), "config.", "network.toml:"),
+    ],
+)
 def test_a_network_that_cannot_be_is_refused_with_its_place(net, rodeo, change, code, says):
     for verb in ("size", "sweep"):
-        done = net(verb, (NETWORK if verb == "size" else NETWORK + "[network.sweep]\n").replace(*change), exit_code=None)
+        done = net(
+            verb, (NETWORK if verb == "size" else NETWORK + "[network.sweep]\n").replace(*change), exit_code=None
+        )
         if verb == "sweep" and code == "network.overload":
             continue  # points of a sweep may have overload
         assert done.returncode == 3 and code in done.stderr and says in done.stderr, done.stderr
@@ -280,21 +326,27 @@ def test_a_network_that_cannot_be_is_refused_with_its_place(net, rodeo, change, 
         assert code in rodeo("check", "network.toml", exit_code=3).stderr
 
 
-@pytest.mark.parametrize("sweep, says", [
-    ('[[network.sweep.axis]]\nkey = "evnt_size"\nvalues = ["1MB"]\n', "event_size"),
-    ('[[network.sweep.axis]]\nkey = "rate"\nvalues = ["fast"]\n', "fast"),
-    ('[[network.sweep.axis]]\nkey = "rate"\nfrom = "1kHz"\n', "steps"),
-    ('[[network.sweep.axis]]\nkey = "rate"\nfrom = "0"\nto = "1kHz"\nsteps = 3\nscale = "log"\n', "above 0"),
-    ('search = "rate"\nlow = "2kHz"\n', "high"),
-    ('search = "rate"\nlow = "2kHz"\nhigh = "1kHz"\n', "low < high"),
-    ('search = "rate"\nlow = "2kHz"\nhigh = "4kHz"\n[[network.sweep.axis]]\nkey = "rate"\nvalues = ["1kHz"]\n', "searched for"),
-])
+@pytest.mark.parametrize(
+    "sweep, says",
+    [
+        ('[[network.sweep.axis]]\nkey = "evnt_size"\nvalues = ["1MB"]\n', "event_size"),
+        ('[[network.sweep.axis]]\nkey = "rate"\nvalues = ["fast"]\n', "fast"),
+        ('[[network.sweep.axis]]\nkey = "rate"\nfrom = "1kHz"\n', "steps"),
+        ('[[network.sweep.axis]]\nkey = "rate"\nfrom = "0"\nto = "1kHz"\nsteps = 3\nscale = "log"\n', "above 0"),
+        ('search = "rate"\nlow = "2kHz"\n', "high"),
+        ('search = "rate"\nlow = "2kHz"\nhigh = "1kHz"\n', "low < high"),
+        (
+            'search = "rate"\nlow = "2kHz"\nhigh = "4kHz"\n[[network.sweep.axis]]\nkey = "rate"\nvalues = ["1kHz"]\n',
+            "searched for",
+        ),
+    ],
+)
 def test_a_sweep_that_cannot_be_is_refused(net, sweep, says):
     assert says in net("sweep", NETWORK + "[network.sweep]\n" + sweep, exit_code=3).stderr
 
 
 def test_a_file_without_a_network_or_a_sweep_is_refused(net):
-    assert "no [network]" in net("size", "[run]\nnumber = 2\n[readout.input]\ntype = \"generator\"\n", exit_code=3).stderr
+    assert "no [network]" in net("size", '[run]\nnumber = 2\n[readout.input]\ntype = "generator"\n', exit_code=3).stderr
     assert "network.sweep" in net("sweep", NETWORK, exit_code=3).stderr
 
 
@@ -311,7 +363,11 @@ def test_a_python_that_lacks_something_is_named(net, rodeo):
 @pytest.mark.parametrize("executor", ["dask-local"])
 def test_other_executors_give_the_same_numbers(net, executor):
     local = json.loads(net("sweep", SWEEP, "--json", "-", "--out", "local").stdout)["rows"]
-    other = json.loads(net("sweep", SWEEP, "--set", f"network.executor.kind={executor}", "--json", "-", "--out", "other", timeout=170).stdout)["rows"]
+    other = json.loads(
+        net(
+            "sweep", SWEEP, "--set", f"network.executor.kind={executor}", "--json", "-", "--out", "other", timeout=170
+        ).stdout
+    )["rows"]
     assert other == local
 
 
@@ -330,7 +386,11 @@ def test_bisection_asks_for_as_few_runs_as_it_takes():
 
     task = Task("simulation", {"seed": 1})
     found, asked = drive(task, 12345, "rate", low=1000, high=20000, tolerance=0.001)
-    assert found.good <= 12345 < found.bad and found.bad - found.good <= 0.0011 * found.bad and len(asked) == found.probes < 20
+    assert (
+        found.good <= 12345 < found.bad
+        and found.bad - found.good <= 0.0011 * found.bad
+        and len(asked) == found.probes < 20
+    )
     assert drive(task, 10**9, "rate", low=1000, high=20000)[0] == search.Found(20000, None, 1)
     assert drive(task, 1, "rate", low=1000, high=20000)[0] == search.Found(None, 1000, 2)
     found, _ = drive(task, 777, "buffer", low=10, high=20000, tolerance=0.0001)
@@ -361,8 +421,14 @@ def test_a_fit_finds_the_surface_that_made_its_points():
     assert extrapolated.model > 0 and set(extrapolated.by_model) == set(fit.MODELS)
 
 
-@pytest.mark.parametrize("points, says", [(([1, 2], [1, 2], [1, 2], [1, 1]), "cannot fix"), ((range(1, 9), [3] * 8, range(8), [1] * 8), "apart"),
-                                          ((range(1, 9), range(1, 9), range(8), [0] * 8), "above 0")])
+@pytest.mark.parametrize(
+    "points, says",
+    [
+        (([1, 2], [1, 2], [1, 2], [1, 1]), "cannot fix"),
+        ((range(1, 9), [3] * 8, range(8), [1] * 8), "apart"),
+        ((range(1, 9), range(1, 9), range(8), [0] * 8), "above 0"),
+    ],
+)
 def test_a_fit_that_cannot_be_says_why(points, says):
     with pytest.raises(ValueError, match=says):
         fit.fit(*points)
@@ -394,15 +460,19 @@ def test_laboratory_runs_need_no_directory_of_a_session(there, tmp_path, monkeyp
     monkeypatch.delenv("RODEO_RUNTIME_DIR", raising=False)
     with executors.laboratory_lock():
         own = Path(f"/tmp/rodeo-{os.geteuid()}")
-        assert (own / "laboratory.lock").exists() and own.stat().st_uid == os.geteuid() and not own.stat().st_mode & 0o022
+        assert (
+            (own / "laboratory.lock").exists() and own.stat().st_uid == os.geteuid() and not own.stat().st_mode & 0o022
+        )
 
 
 def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
     """A script in place of the command records when it ran; two sweeps at once, with simulations in between."""
     log = tmp_path / "log"
     command = tmp_path / "rodeo"
-    command.write_text(f"#!{sys.executable}\nimport json, time\nstart = time.time()\ntime.sleep(0.2)\nopen({str(log)!r}, 'a').write(f'{{start}} {{time.time()}}\\n')\n"
-                       "print(json.dumps(dict(failed=False, max_buffer_bytes=100.0, drops=0, retransmits=0, timeouts=0, events_completed=1, vetoes=0)))\n")
+    command.write_text(
+        f"#!{sys.executable}\nimport json, time\nstart = time.time()\ntime.sleep(0.2)\nopen({str(log)!r}, 'a').write(f'{{start}} {{time.time()}}\\n')\n"
+        "print(json.dumps(dict(failed=False, max_buffer_bytes=100.0, drops=0, retransmits=0, timeouts=0, events_completed=1, vetoes=0)))\n"
+    )
     command.chmod(0o755)
     monkeypatch.setenv("RODEO", str(command))
     monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path))
@@ -412,7 +482,10 @@ def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
         try:
             with journal.Journal(tmp_path / name) as book:
                 tasks = [Task("laboratory", {"seed": seed, "rate": 1000}) for seed in range(4)]
-                tasks += [Task("simulation", {"seed": seed, "rate": 2000, "duration": 0.05, "engine": "train"}) for seed in range(4)]
+                tasks += [
+                    Task("simulation", {"seed": seed, "rate": 2000, "duration": 0.05, "engine": "train"})
+                    for seed in range(4)
+                ]
                 return Runner(book, local).all(tasks)
         finally:
             local.close()
@@ -425,8 +498,17 @@ def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
     assert all(end <= start for (_, end), (start, _) in zip(times, times[1:]))
 
 
-@pytest.mark.parametrize("kind, directives, wanted", [("slurm", ["--account=tdaq"], ["#SBATCH -p daq", "#SBATCH --account=tdaq", "#SBATCH -t 00:20:00", "#SBATCH --cpus-per-task=2"]),
-                                                      ("htcondor", ["+JobFlavour = workday"], ["+JobFlavour = workday", "accounting_group = daq", "RequestCpus"])])
+@pytest.mark.parametrize(
+    "kind, directives, wanted",
+    [
+        (
+            "slurm",
+            ["--account=tdaq"],
+            ["#SBATCH -p daq", "#SBATCH --account=tdaq", "#SBATCH -t 00:20:00", "#SBATCH --cpus-per-task=2"],
+        ),
+        ("htcondor", ["+JobFlavour = workday"], ["+JobFlavour = workday", "accounting_group = daq", "RequestCpus"]),
+    ],
+)
 def test_jobs_of_batch_systems_ask_for_what_was_configured(kind, directives, wanted, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/somewhere/python")
     with executors.batch_cluster(kind, "daq", 2, "1GB", "00:20:00", directives, ["ulimit -c 0"], "lo") as cluster:
@@ -454,6 +536,9 @@ def test_the_journal_knows_a_run_by_its_settings_in_any_order(tmp_path):
     with journal.Journal(tmp_path / "journal.sqlite") as book:
         book.write("simulation", {"rate": 5, "seed": 1}, {"drops": 3}, 0.1)
         assert book.find("simulation", {"seed": 1, "rate": 5}) == {"drops": 3}
-        assert book.find("simulation", {"seed": 2, "rate": 5}) is None and book.find("formula", {"seed": 1, "rate": 5}) is None
+        assert (
+            book.find("simulation", {"seed": 2, "rate": 5}) is None
+            and book.find("formula", {"seed": 1, "rate": 5}) is None
+        )
     with journal.Journal(tmp_path / "journal.sqlite") as book:
         assert len(book) == 1 and next(book.rows())["drops"] == 3

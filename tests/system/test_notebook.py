@@ -24,13 +24,30 @@ for number, cell in enumerate(json.load(sys.stdin)):
 def test_the_notebook_goes_from_a_file_to_histograms(rodeo):
     if not list((BUILD / "python" / "rodeo").glob("_data.*")):
         pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)")
-    report = json.loads(rodeo("readout", write_configuration(rodeo, CONFIGURATION.replace("files", ".")), "--events", 200, "--json", "-").stdout)
+    report = json.loads(
+        rodeo(
+            "readout", write_configuration(rodeo, CONFIGURATION.replace("files", ".")), "--events", 200, "--json", "-"
+        ).stdout
+    )
     notebook = nbformat.read(ROOT / "examples" / "from_file_to_histogram.ipynb", as_version=4)
     nbformat.validate(notebook)
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     assert len(cells) >= 6 and not any(cell.get("outputs") for cell in notebook.cells)
-    environment = {**rodeo.environment, "PYTHONPATH": str(BUILD / "python"), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(rodeo.directory)}
-    done = subprocess.run([sys.executable, "-B", "-c", RUNNER], input=json.dumps(cells), cwd=rodeo.directory, env=environment, text=True, capture_output=True, timeout=scaled(60))
+    environment = {
+        **rodeo.environment,
+        "PYTHONPATH": str(BUILD / "python"),
+        "MPLBACKEND": "Agg",
+        "MPLCONFIGDIR": str(rodeo.directory),
+    }
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", RUNNER],
+        input=json.dumps(cells),
+        cwd=rodeo.directory,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=scaled(60),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     events, chunks, size = map(int, re.search(r"(\d+) events, (\d+) chunks, (\d+) bytes", done.stdout).groups())
     assert (events, chunks) == (report["fragments"]["built"], report["chunks"]["built"]) and size > 0

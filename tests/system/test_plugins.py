@@ -31,8 +31,13 @@ def components(rodeo, *plugins):
 
 def test_the_example_plugins_are_found_by_name(rodeo):
     assert components(rodeo, "muon", "calorimeter") == {
-        ("extractor", "muon"), ("checker", "muon_crc16"), ("restamp", "muon"),
-        ("extractor", "calorimeter"), ("checker", "calorimeter_crc32"), ("restamp", "calorimeter")}
+        ("extractor", "muon"),
+        ("checker", "muon_crc16"),
+        ("restamp", "muon"),
+        ("extractor", "calorimeter"),
+        ("checker", "calorimeter_crc32"),
+        ("restamp", "calorimeter"),
+    }
 
 
 @pytest.mark.parametrize("plugin", ["muon", "calorimeter"])
@@ -65,16 +70,31 @@ def test_a_new_plugin_may_be_called_like_a_word_of_the_language(rodeo, name):
     sources = sorted((rodeo.directory / name).glob("*.cpp"))
     assert len(sources) == 3
     # All in one translation unit, so that the headers are compiled once.
-    unit = "".join(f'#define main main_of_{number}\n#include "{source}"\n#undef main\n' for number, source in enumerate(sources))
-    subprocess.run(["g++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", "-x", "c++", "-"], input=unit, text=True, check=True)
+    unit = "".join(
+        f'#define main main_of_{number}\n#include "{source}"\n#undef main\n' for number, source in enumerate(sources)
+    )
+    subprocess.run(
+        ["g++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", "-x", "c++", "-"],
+        input=unit,
+        text=True,
+        check=True,
+    )
 
 
 def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(rodeo):
     rodeo("plugin", "new", "my_detector")
     source = rodeo.directory / "my_detector"
     assert {path.name for path in source.iterdir()} == {
-        "CMakeLists.txt", "README.md", "my_detector.h", "my_detector.cpp", "my_detector_test.cpp",
-        "my_detector_recording.cpp", "my_detector.toml", "my_detector_decoder.py", "my_detector_decoder_test.py"}
+        "CMakeLists.txt",
+        "README.md",
+        "my_detector.h",
+        "my_detector.cpp",
+        "my_detector_test.cpp",
+        "my_detector_recording.cpp",
+        "my_detector.toml",
+        "my_detector_decoder.py",
+        "my_detector_decoder_test.py",
+    }
     assert not any("__NAME__" in path.read_text() for path in source.iterdir())
     tested = build_and_test(source)
     if list((BUILD / "python" / "rodeo").glob("_data*.so")):
@@ -88,7 +108,9 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
     run("build/my_detector_recording", recording, cwd=source)
     rodeo("check", source / "my_detector.toml")
     tried = plugin_test(rodeo, library, recording)
-    assert tried["recording"]["chunks"] == 24 * 10000 and tried["recording"]["links"] == 24 and tried["recording"]["sound"]
+    assert (
+        tried["recording"]["chunks"] == 24 * 10000 and tried["recording"]["links"] == 24 and tried["recording"]["sound"]
+    )
     extractor, checker = tried["components"]
     assert (extractor["accepted"], extractor["refused"], extractor["gaps"]) == (240000, 0, 0)
     assert (extractor["smallest_l1id"], extractor["largest_l1id"], extractor["largest_bcid"]) == (0, 9999, 3560)
@@ -127,10 +149,17 @@ def test_a_new_consumer_sends_all_fragments_of_a_run_to_whoever_connects(rodeo):
     built = report["fragments"]["built"]
     assert built >= 500 and report["run"]["condition"] == "GOOD", report
     assert received == f"{built} fragments, {report['bytes']['payload']} bytes of data, 0 incomplete\n"
-    assert (counters["fragments_sent"], counters["not_taken"], counters["undelivered"], counters["peers_seen"]) == (built, 0, 0, 1)
+    assert (counters["fragments_sent"], counters["not_taken"], counters["undelivered"], counters["peers_seen"]) == (
+        built,
+        0,
+        0,
+        1,
+    )
 
     # A receiver that leaves early causes losses; they are counted, and the run is not good.
-    with rodeo.start("readout", source / "class.toml", *map(str, settings), "--set", "readout.consumer[0].when_absent=drop") as readout:
+    with rodeo.start(
+        "readout", source / "class.toml", *map(str, settings), "--set", "readout.consumer[0].when_absent=drop"
+    ) as readout:
         readout_answers(rodeo, readout)
         report = json.loads(readout.communicate(timeout=scaled(60))[0])
     assert report["run"]["condition"] == "INCOMPLETE"
@@ -138,7 +167,17 @@ def test_a_new_consumer_sends_all_fragments_of_a_run_to_whoever_connects(rodeo):
 
 
 def build_and_test(source):
-    run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={INSTALLED}", f"-DPython3_EXECUTABLE={sys.executable}", f"-DCMAKE_BUILD_TYPE={QUICK_BUILD}", cwd=source)
+    run(
+        "cmake",
+        "-S",
+        ".",
+        "-B",
+        "build",
+        f"-DCMAKE_PREFIX_PATH={INSTALLED}",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+        f"-DCMAKE_BUILD_TYPE={QUICK_BUILD}",
+        cwd=source,
+    )
     run("cmake", "--build", "build", "--parallel", "2", cwd=source)
     return run("ctest", "--test-dir", "build", "--output-on-failure", cwd=source)
 
@@ -159,18 +198,34 @@ def readout_answers(rodeo, process):
 def commands(document):
     """The command blocks of a document."""
     blocks = re.findall(r"(?m)(?:^    .+\n)+", document.read_text())
-    return [[line.strip() for line in block.splitlines()] for block in blocks if re.match(r"    (rodeo|cmake|cd|build)\b", block)]
+    return [
+        [line.strip() for line in block.splitlines()]
+        for block in blocks
+        if re.match(r"    (rodeo|cmake|cd|build)\b", block)
+    ]
 
 
 def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_events(rodeo):
     """Runs every command of the page, with a free port and the paths of this build."""
     port = free_port(socket.SOCK_DGRAM)
-    environment = {**rodeo.environment, "CMAKE_BUILD_TYPE": QUICK_BUILD, "CMAKE_BUILD_PARALLEL_LEVEL": "2", "PATH": f"{INSTALLED / 'bin'}:{os.environ['PATH']}"}
+    environment = {
+        **rodeo.environment,
+        "CMAKE_BUILD_TYPE": QUICK_BUILD,
+        "CMAKE_BUILD_PARALLEL_LEVEL": "2",
+        "PATH": f"{INSTALLED / 'bin'}:{os.environ['PATH']}",
+    }
     place = rodeo.directory
 
     def shell(line):
         line = line.replace("$HOME/rodeo", str(INSTALLED)).replace("127.0.0.1:9310", f"127.0.0.1:{port}")
-        return subprocess.Popen(["bash", "-c", line], cwd=place, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            ["bash", "-c", line],
+            cwd=place,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     readout, ran = None, 0
     blocks = commands(ROOT / "docs" / "front-end-tutorial.md")
@@ -196,12 +251,26 @@ def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_event
     report = json.loads((place / "report.json").read_text())
     counters = report["input"]
     lost = sum(value for name, value in counters.items() if name.startswith("lost_"))
-    assert counters["datagrams"] + lost == 1000 and counters["sent"] == report["chunks"]["sent"] == report["chunks"]["built"] == 8000 - 8 * lost
-    assert report["fragments"]["built"] == 2000 and report["run"]["condition"] == ("INCOMPLETE" if lost else "GOOD"), report
-    assert (counters["foreign"], counters["late"], counters["repeated"], counters["restarts"], counters["unwanted"]) == (0, 0, 0, 0, 0)
+    assert (
+        counters["datagrams"] + lost == 1000
+        and counters["sent"] == report["chunks"]["sent"] == report["chunks"]["built"] == 8000 - 8 * lost
+    )
+    assert report["fragments"]["built"] == 2000 and report["run"]["condition"] == ("INCOMPLETE" if lost else "GOOD"), (
+        report
+    )
+    assert (
+        counters["foreign"],
+        counters["late"],
+        counters["repeated"],
+        counters["restarts"],
+        counters["unwanted"],
+    ) == (0, 0, 0, 0, 0)
 
     # Garbled and foreign packets are not data: they are counted separately, and the run is not good.
-    with rodeo.start("readout", toml, "--json", "-") as readout, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front_end:
+    with (
+        rodeo.start("readout", toml, "--json", "-") as readout,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front_end,
+    ):
         readout_answers(rodeo, readout)
         garbled = struct.pack("<IHHIH", 0x31504655, 0, 2, 0, 9)  # the header announces two chunks
         for datagram in (garbled, b"hello"):
@@ -216,7 +285,9 @@ def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_event
 
 
 def plugin_test(rodeo, library, recording, *options, exit_code=0):
-    said = rodeo("plugin", "test", library, recording, "--cost-time", "1ms", "-o", "json", *options, exit_code=exit_code).stdout
+    said = rodeo(
+        "plugin", "test", library, recording, "--cost-time", "1ms", "-o", "json", *options, exit_code=exit_code
+    ).stdout
     return json.loads(said)
 
 
@@ -248,9 +319,11 @@ def built_for_tests(kind):
 
 def with_plugin(library, extractor, checker, builder, groups):
     """A configuration that replays run.felix through a plug-in."""
-    return (f'[readout]\nplugins = ["{library}"]\n[readout.input]\ntype = "file"\nfile = "run.felix"\n[readout.builder]\ntype = "{builder}"\n'
-            f'[readout.extractor]\ntype = "{extractor}"\n[[readout.rob]]\nsource_id = "0x00610001"\nlinks_per_group = {groups}\n'
-            + (f'[readout.checker]\ntype = "{checker}"\n' if checker else ""))
+    return (
+        f'[readout]\nplugins = ["{library}"]\n[readout.input]\ntype = "file"\nfile = "run.felix"\n[readout.builder]\ntype = "{builder}"\n'
+        f'[readout.extractor]\ntype = "{extractor}"\n[[readout.rob]]\nsource_id = "0x00610001"\nlinks_per_group = {groups}\n'
+        + (f'[readout.checker]\ntype = "{checker}"\n' if checker else "")
+    )
 
 
 @pytest.mark.parametrize("builder, groups", [("gbt", 0), ("full", 1)])
@@ -262,7 +335,10 @@ def test_what_a_plugin_throws_in_a_run_costs_the_chunks_it_threw_at_and_names_it
     report = json.loads((rodeo.directory / "report.json").read_text())
     assert report["chunks"] == {"sent": 4000, "built": 3600, "lost": {"plugin_threw": 400}}, report
     assert report["run"]["condition"] == "INCOMPLETE"
-    assert f"the extractor `throws_on_data` of plug-in {library.resolve()} threw at a chunk of link 0x1000000000" in done.stderr
+    assert (
+        f"the extractor `throws_on_data` of plug-in {library.resolve()} threw at a chunk of link 0x1000000000"
+        in done.stderr
+    )
     assert "ten at a time" in done.stderr
 
     # A chunk for which the checker throws is not proven; it stays in its fragment, flagged.
@@ -275,7 +351,9 @@ def test_what_a_plugin_throws_in_a_run_costs_the_chunks_it_threw_at_and_names_it
     assert f"the checker `throws_on_data` of plug-in {library.resolve()} threw" in done.stderr
 
 
-@pytest.mark.parametrize("extractor, checker, where", [("crashes", "", "in the code of"), ("rodeo", "crashes", "in what was called by")])
+@pytest.mark.parametrize(
+    "extractor, checker, where", [("crashes", "", "in the code of"), ("rodeo", "crashes", "in what was called by")]
+)
 def test_a_plugin_that_crashes_a_run_is_named(rodeo, extractor, checker, where):
     library = built_for_tests("crashes")
     rodeo("data", "record", "run.felix", "--links", "4", "--events", "1000")
@@ -304,7 +382,10 @@ source_id = "0x00610001"
 """)
     done = rodeo("readout", "crate.toml", "--json", "report.json", exit_code=1)
     report = json.loads((rodeo.directory / "report.json").read_text())
-    assert (report["run"]["condition"], report["run"]["failure"]) == ("ABORTED", "The crate of chamber 7 does not answer any more.")
+    assert (report["run"]["condition"], report["run"]["failure"]) == (
+        "ABORTED",
+        "The crate of chamber 7 does not answer any more.",
+    )
     assert (report["chunks"]["sent"], report["fragments"]["built"]) == (3, 3)
     assert "The crate of chamber 7 does not answer any more." in done.stderr
 
@@ -315,7 +396,10 @@ def test_what_cannot_be_tried_is_told(rodeo):
     assert "base.plugin_not_found" in rodeo("plugin", "test", "nobody", "run.felix", exit_code=3).stderr
     assert "file.open" in rodeo("plugin", "test", "muon", "nothing.felix", exit_code=1).stderr
     assert "formats.not_a_recording" in rodeo("plugin", "test", "muon", "text.felix", exit_code=1).stderr
-    assert "config.unknown_key" in rodeo("plugin", "test", "calorimeter", "run.felix", "--set", "bcid_ofset=3", exit_code=3).stderr
+    assert (
+        "config.unknown_key"
+        in rodeo("plugin", "test", "calorimeter", "run.felix", "--set", "bcid_ofset=3", exit_code=3).stderr
+    )
 
 
 def test_a_new_plugin_is_not_written_over_another(rodeo):
@@ -325,7 +409,9 @@ def test_a_new_plugin_is_not_written_over_another(rodeo):
 
 
 def test_every_snippet_of_the_tutorial_is_a_piece_of_an_example_that_is_compiled():
-    sources = "".join(path.read_text() for path in sorted((ROOT / "plugins").rglob("*")) if path.suffix in (".h", ".cpp"))
+    sources = "".join(
+        path.read_text() for path in sorted((ROOT / "plugins").rglob("*")) if path.suffix in (".h", ".cpp")
+    )
     tutorial = (ROOT / "docs" / "plugin-tutorial.md").read_text()
     snippets = [part.split("```")[0] for part in tutorial.split("```cpp\n")[1:]]
     assert len(snippets) >= 5

@@ -25,7 +25,11 @@ def test_no_file_at_all(rodeo):
 
 
 def test_an_unknown_plugin(rodeo):
-    error = refused(rodeo, CONFIGURATION.replace('name = "test"', 'name = "test"\nplugins = ["no_such_thing"]'), "base.plugin_not_found")
+    error = refused(
+        rodeo,
+        CONFIGURATION.replace('name = "test"', 'name = "test"\nplugins = ["no_such_thing"]'),
+        "base.plugin_not_found",
+    )
     assert "no_such_thing" in error and "run.toml:" in error
 
 
@@ -37,11 +41,15 @@ def test_a_plugin_of_another_abi(rodeo):
 
 
 def test_an_unknown_component_with_the_nearest_name(rodeo):
-    assert "file_writer" in refused(rodeo, CONFIGURATION.replace('type = "file_writer"', 'type = "file_writr"'), "base.unknown_component")
+    assert "file_writer" in refused(
+        rodeo, CONFIGURATION.replace('type = "file_writer"', 'type = "file_writr"'), "base.unknown_component"
+    )
 
 
 def test_a_duplicate_link(rodeo):
-    text = CONFIGURATION.replace('source_id = "0x00610001"', 'source_id = "0x00610001"\nlinks = ["0x1000000000000000", "0x1000000000000000"]')
+    text = CONFIGURATION.replace(
+        'source_id = "0x00610001"', 'source_id = "0x00610001"\nlinks = ["0x1000000000000000", "0x1000000000000000"]'
+    )
     assert "run.toml:" in refused(rodeo, text, "readout.duplicate_link")
 
 
@@ -58,12 +66,25 @@ def test_no_rob(rodeo):
 
 
 def test_pools_larger_than_memory(rodeo):
-    done = rodeo("readout", write_configuration(rodeo, CONFIGURATION.replace("links = 8", 'links = 8\nmemory = "900GB"')), "--seconds", 0.2, exit_code=3)
+    done = rodeo(
+        "readout",
+        write_configuration(rodeo, CONFIGURATION.replace("links = 8", 'links = 8\nmemory = "900GB"')),
+        "--seconds",
+        0.2,
+        exit_code=3,
+    )
     assert "error[base.memory]" in done.stderr and "readout.input.memory" in done.stderr
 
 
-@pytest.mark.parametrize("keys", ['window = 16777216\nchunk_size = "1MB"', 'buffers = 16777216\nchunk_size = "1MB"\nworkers = 2',
-                                  'type = "full"\nfragments = 1000000\ncopies = 1000000\ncopy_size = "16MiB"'], ids=["window", "buffers", "copies"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'window = 16777216\nchunk_size = "1MB"',
+        'buffers = 16777216\nchunk_size = "1MB"\nworkers = 2',
+        'type = "full"\nfragments = 1000000\ncopies = 1000000\ncopy_size = "16MiB"',
+    ],
+    ids=["window", "buffers", "copies"],
+)
 def test_buffers_larger_than_memory_are_refused_before_any_is_touched(rodeo, keys):
     text = CONFIGURATION.replace('type = "gbt"', keys)
     if "full" in keys:
@@ -71,11 +92,15 @@ def test_buffers_larger_than_memory_are_refused_before_any_is_touched(rodeo, key
     # Sanitizers alone need more than this.
     limit = None if TIMEOUT_SCALE > 1 else lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
     done = rodeo("readout", write_configuration(rodeo, text), "--seconds", 0.2, exit_code=3, preexec_fn=limit)
-    assert "error[base.memory]" in done.stderr and "are wanted" in done.stderr and "readout.builder." in done.stderr, done.stderr
+    assert "error[base.memory]" in done.stderr and "are wanted" in done.stderr and "readout.builder." in done.stderr, (
+        done.stderr
+    )
 
 
 def test_an_empty_directory_name(rodeo):
-    done = rodeo("readout", write_configuration(rodeo, CONFIGURATION.replace('"files"', '""')), "--seconds", 0.2, exit_code=1)
+    done = rodeo(
+        "readout", write_configuration(rodeo, CONFIGURATION.replace('"files"', '""')), "--seconds", 0.2, exit_code=1
+    )
     assert "error[readout.cannot_write]" in done.stderr and "empty" in done.stderr
 
 
@@ -89,27 +114,77 @@ def test_what_a_flag_gives_is_found_at_the_flag(rodeo):
 
 
 def test_a_flag_may_bring_a_table_that_the_file_leaves_out(rodeo):
-    done = rodeo("readout", write_configuration(rodeo), "--seconds", 0.3, "--set", "readout.checker.type=crc32", "--set", "readout.input.crc=true", "--json", "-")
+    done = rodeo(
+        "readout",
+        write_configuration(rodeo),
+        "--seconds",
+        0.3,
+        "--set",
+        "readout.checker.type=crc32",
+        "--set",
+        "readout.input.crc=true",
+        "--json",
+        "-",
+    )
     assert json.loads(done.stdout)["verified"]["mismatches"] == 0
 
 
-@pytest.mark.parametrize("change, code", [
-    (('links = 8', 'fids = ["0x1000000000000000", "0x1000000000000000"]'), "readout.bad_generator"),
-    (('source_id = "0x00610001"', 'source_id = "0x00610001"\nlinks = []'), "readout.no_links"),
-    (('[[readout.rob]]\nsource_id = "0x00610001"\n', ""), "readout.no_rob"),
-    (('[[readout.rob]]', '[[readout.rob]]\nsource_id = "0x00610001"\n[[readout.rob]]'), "readout.duplicate_rob"),
-    (('source_id = "0x00610001"', 'source_id = "0x00610001"\nlinks = ["0x1000000000000000+2"]\nlink_ids = ["3", "3"]'), "readout.duplicate_link"),
-    (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "nowhere"'), "file.open"),
-    (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "zeros"'), "formats.zero_recording"),
-    (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["bogus"]'), "card.bad_id"),
-    (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["#0"]\nmemory = "3MiB"'), "readout.card_memory"),
-    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1"\n[readout.builder]'), "process.http"),
-    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1:99999"\n[readout.builder]'), "process.http"),
-    (('\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]', 'l1id_bits = 8\n[readout.extractor]\nl1id_bits = 16'), "readout.l1id_bits"),
-    (('\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]',
-      'l1id_bits = 32\nl1id_counter = 32\n[readout.builder]\ntrigger_list = true\n[readout.extractor]'), "readout.wide_ids_listed"),
-    (('links = 8', 'links = 8\nchunk_bytes = -4'), "config.out_of_range"),
-], ids=["fids", "no_links", "no_rob", "two_robs", "link_ids", "missing_recording", "zeros", "cards", "memory", "no_port", "large_port", "id_bits", "wide_ids_listed", "negative"])
+@pytest.mark.parametrize(
+    "change, code",
+    [
+        (("links = 8", 'fids = ["0x1000000000000000", "0x1000000000000000"]'), "readout.bad_generator"),
+        (('source_id = "0x00610001"', 'source_id = "0x00610001"\nlinks = []'), "readout.no_links"),
+        (('[[readout.rob]]\nsource_id = "0x00610001"\n', ""), "readout.no_rob"),
+        (("[[readout.rob]]", '[[readout.rob]]\nsource_id = "0x00610001"\n[[readout.rob]]'), "readout.duplicate_rob"),
+        (
+            (
+                'source_id = "0x00610001"',
+                'source_id = "0x00610001"\nlinks = ["0x1000000000000000+2"]\nlink_ids = ["3", "3"]',
+            ),
+            "readout.duplicate_link",
+        ),
+        (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "nowhere"'), "file.open"),
+        (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "zeros"'), "formats.zero_recording"),
+        (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["bogus"]'), "card.bad_id"),
+        (
+            ('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["#0"]\nmemory = "3MiB"'),
+            "readout.card_memory",
+        ),
+        (("[readout.builder]", '[readout.metrics]\nlisten = "127.0.0.1"\n[readout.builder]'), "process.http"),
+        (("[readout.builder]", '[readout.metrics]\nlisten = "127.0.0.1:99999"\n[readout.builder]'), "process.http"),
+        (
+            (
+                '\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]',
+                "l1id_bits = 8\n[readout.extractor]\nl1id_bits = 16",
+            ),
+            "readout.l1id_bits",
+        ),
+        (
+            (
+                '\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]',
+                "l1id_bits = 32\nl1id_counter = 32\n[readout.builder]\ntrigger_list = true\n[readout.extractor]",
+            ),
+            "readout.wide_ids_listed",
+        ),
+        (("links = 8", "links = 8\nchunk_bytes = -4"), "config.out_of_range"),
+    ],
+    ids=[
+        "fids",
+        "no_links",
+        "no_rob",
+        "two_robs",
+        "link_ids",
+        "missing_recording",
+        "zeros",
+        "cards",
+        "memory",
+        "no_port",
+        "large_port",
+        "id_bits",
+        "wide_ids_listed",
+        "negative",
+    ],
+)
 def test_check_refuses_what_a_readout_refuses(rodeo, change, code):
     (rodeo.directory / "zeros").write_bytes(bytes(1 << 16))
     assert change[0] in CONFIGURATION
@@ -121,7 +196,13 @@ def test_check_refuses_what_a_readout_refuses(rodeo, change, code):
 
 
 def test_an_unwritable_directory(rodeo):
-    done = rodeo("readout", write_configuration(rodeo, CONFIGURATION.replace('"files"', '"/proc/nowhere"')), "--seconds", 0.2, exit_code=1)
+    done = rodeo(
+        "readout",
+        write_configuration(rodeo, CONFIGURATION.replace('"files"', '"/proc/nowhere"')),
+        "--seconds",
+        0.2,
+        exit_code=1,
+    )
     assert "error[readout.cannot_write]" in done.stderr and "/proc/nowhere" in done.stderr
 
 
@@ -136,7 +217,9 @@ def test_a_missing_recording(rodeo):
     assert "recording" in refused(rodeo, FILE_INPUT, "file.open", 1)
 
 
-@pytest.mark.parametrize("contents", [bytes(1 << 20), b"", b"a text\n" * 1000, bytes(100)], ids=["zeros", "nothing", "text", "few_zeros"])
+@pytest.mark.parametrize(
+    "contents", [bytes(1 << 20), b"", b"a text\n" * 1000, bytes(100)], ids=["zeros", "nothing", "text", "few_zeros"]
+)
 def test_a_file_that_is_no_recording(rodeo, contents):
     (rodeo.directory / "recording").write_bytes(contents)
     done = rodeo("readout", write_configuration(rodeo, FILE_INPUT), "--seconds", 0.2, exit_code=None)
@@ -176,7 +259,12 @@ def test_a_recording_cut_short_while_it_is_played_ends_the_run_with_closed_files
             content[block + 30] ^= 0x10
         recording.seek(0)
         recording.write(content)
-    process = rodeo.start("readout", write_configuration(rodeo, FILE_INPUT.replace('file = "recording"', 'file = "recording"\nrate = "2kHz"')), "--json", "-")
+    process = rodeo.start(
+        "readout",
+        write_configuration(rodeo, FILE_INPUT.replace('file = "recording"', 'file = "recording"\nrate = "2kHz"')),
+        "--json",
+        "-",
+    )
     deadline = time.monotonic() + scaled(30)
     mismatches = 0
     while mismatches == 0:
@@ -188,7 +276,11 @@ def test_a_recording_cut_short_while_it_is_played_ends_the_run_with_closed_files
     out, err = process.communicate(timeout=scaled(60))
     assert process.returncode == 1, err
     report = json.loads(out)
-    assert report["run"]["condition"] == "ABORTED" and "became shorter" in report["run"]["failure"] and "recording" in report["run"]["failure"]
+    assert (
+        report["run"]["condition"] == "ABORTED"
+        and "became shorter" in report["run"]["failure"]
+        and "recording" in report["run"]["failure"]
+    )
     assert report["files"] and not list(rodeo.directory.rglob("*.writing"))
     rodeo("data", "verify", *report["files"], exit_code=None)
     assert not [line for line in rodeo("data", "info", *report["files"]).stderr.splitlines() if "error" in line]
@@ -205,13 +297,42 @@ def test_a_flipped_byte_makes_the_run_wrong(rodeo):
     if report["verified"]["mismatches"] > 0:
         assert done.returncode == 7 and report["run"]["condition"] == "WRONG"
         found = rodeo("data", "verify", *report["files"], exit_code=7)
-        assert "WRONG PAYLOAD, as it was written" in found.stdout and "recover" not in found.stdout and "a recovery would not" in found.stderr
+        assert (
+            "WRONG PAYLOAD, as it was written" in found.stdout
+            and "recover" not in found.stdout
+            and "a recovery would not" in found.stderr
+        )
 
 
 def test_a_cpu_that_is_not_there_is_said(rodeo):
-    done = rodeo("readout", write_configuration(rodeo), "--seconds", 0.2, "--set", "readout.builder.cpus=4000", "--set", "readout.input.cpu=4001")
-    assert "rodeo-gbt-0 cannot be pinned to CPU 4000" in done.stderr and "rodeo-gen cannot be pinned to CPU 4001" in done.stderr
-    done = rodeo("readout", write_configuration(rodeo), "--seconds", 0.2, "--set", "readout.builder.type=full", "--set", "readout.input.groups=1", "--set", "readout.builder.cpus=4000", "--set", "readout.consumer[2].directory=full")
+    done = rodeo(
+        "readout",
+        write_configuration(rodeo),
+        "--seconds",
+        0.2,
+        "--set",
+        "readout.builder.cpus=4000",
+        "--set",
+        "readout.input.cpu=4001",
+    )
+    assert (
+        "rodeo-gbt-0 cannot be pinned to CPU 4000" in done.stderr
+        and "rodeo-gen cannot be pinned to CPU 4001" in done.stderr
+    )
+    done = rodeo(
+        "readout",
+        write_configuration(rodeo),
+        "--seconds",
+        0.2,
+        "--set",
+        "readout.builder.type=full",
+        "--set",
+        "readout.input.groups=1",
+        "--set",
+        "readout.builder.cpus=4000",
+        "--set",
+        "readout.consumer[2].directory=full",
+    )
     assert "rodeo-full-0 cannot be pinned to CPU 4000" in done.stderr
 
 

@@ -13,7 +13,9 @@ def test_a_link_is_removed_and_taken_back_while_running(rodeo):
     with running(rodeo) as run:
         fid = run.links()[3]["fid"]
         run.ask("link", "remove", fid)
-        run.wait_until(lambda status: status["chunks"]["lost"].get("link_removed", 0) > 100, "its chunks are counted as removed")
+        run.wait_until(
+            lambda status: status["chunks"]["lost"].get("link_removed", 0) > 100, "its chunks are counted as removed"
+        )
         assert [link["state"] for link in run.links()].count("removed") == 1
         run.ask("link", "restore", fid)
         assert all(link["state"] == "active" for link in run.links())
@@ -39,7 +41,11 @@ def test_what_a_readout_cannot_do_is_refused(rodeo):
         run.ask("link", "remove", "nonsense", exit_code=2)
 
 
-@pytest.mark.parametrize("line", [b'{"command":"status","x":1e400}', b"[" * 30000 + b"]" * 30000, b"\xff\xfe", b'{"command":'], ids=["number", "brackets", "bytes", "cut"])
+@pytest.mark.parametrize(
+    "line",
+    [b'{"command":"status","x":1e400}', b"[" * 30000 + b"]" * 30000, b"\xff\xfe", b'{"command":'],
+    ids=["number", "brackets", "bytes", "cut"],
+)
 def test_whatever_is_written_to_the_control_socket_the_run_goes_on(rodeo, line):
     with running(rodeo) as run:
         answer = written_to(rodeo.directory, "test.control", line)
@@ -80,17 +86,30 @@ def test_a_readout_that_is_stopped_by_a_signal_is_named(rodeo):
         run.process.send_signal(signal.SIGSTOP)
         said = rodeo("readout", "status", "--name", "test", exit_code=4).stderr
         run.process.send_signal(signal.SIGCONT)
-        assert f"process {run.process.pid} is there, but a signal has stopped it" in said and f"kill -CONT {run.process.pid}" in said
+        assert (
+            f"process {run.process.pid} is there, but a signal has stopped it" in said
+            and f"kill -CONT {run.process.pid}" in said
+        )
         run.finish()
 
 
 def test_a_second_readout_of_the_same_name_is_refused(rodeo):
     with running(rodeo):
-        done = rodeo("readout", write_configuration(rodeo, name="second.toml"), "--set", "readout.consumer[2].directory=other", "--seconds", 1, exit_code=5)
+        done = rodeo(
+            "readout",
+            write_configuration(rodeo, name="second.toml"),
+            "--set",
+            "readout.consumer[2].directory=other",
+            "--seconds",
+            1,
+            exit_code=5,
+        )
     assert "error[process.name_taken]" in done.stderr
 
 
-@pytest.mark.parametrize("verb", [["status"], ["stop"], ["link", "list"], ["link", "remove", "0x1000000000540000"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "verb", [["status"], ["stop"], ["link", "list"], ["link", "remove", "0x1000000000540000"]], ids=" ".join
+)
 def test_nobody_running_is_unreachable(rodeo, verb):
     assert "error[process." in rodeo("readout", *verb, "--name", "nobody", exit_code=4).stderr
     rodeo("readout", *verb, exit_code=4)
@@ -100,8 +119,14 @@ def test_a_silent_link_is_removed_by_policy_and_taken_back(rodeo):
     text = CONFIGURATION + "\n[readout.link_policy]\nremove_after_events = 50\n"
     settings = ["readout.input.silent_link=2", "readout.input.silent_from=2000", "readout.input.silent_for=4000"]
     with running(rodeo, *settings, text=text) as run:
-        run.wait_until(lambda status: any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]), "the link is removed")
-        run.wait_until(lambda status: not any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]), "the link is restored")
+        run.wait_until(
+            lambda status: any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]),
+            "the link is removed",
+        )
+        run.wait_until(
+            lambda status: not any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]),
+            "the link is restored",
+        )
         report, talk = run.finish()
     assert "removed by policy" in talk and "restored by policy" in talk
     assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report)

@@ -13,7 +13,18 @@ def runs(rodeo, database):
 
 
 def short_run(rodeo, database, *more, exit_code=0):
-    return rodeo("readout", write_configuration(rodeo, UNNUMBERED), "--events", 200, "--database", database, "--json", "report.json", *more, exit_code=exit_code)
+    return rodeo(
+        "readout",
+        write_configuration(rodeo, UNNUMBERED),
+        "--events",
+        200,
+        "--database",
+        database,
+        "--json",
+        "report.json",
+        *more,
+        exit_code=exit_code,
+    )
 
 
 def test_each_run_has_its_number_and_its_row(rodeo):
@@ -24,9 +35,15 @@ def test_each_run_has_its_number_and_its_row(rodeo):
     report = json.loads((rodeo.directory / "report.json").read_text())
     newest, oldest = runs(rodeo, database)
     assert (report["run"]["number"], newest["number"], oldest["number"]) == (2, 2, 1)
-    assert newest["condition"] == "GOOD" and newest["system"] == report["run"]["name"] and newest["events"] == report["fragments"]["built"]
+    assert (
+        newest["condition"] == "GOOD"
+        and newest["system"] == report["run"]["name"]
+        and newest["events"] == report["fragments"]["built"]
+    )
     whole = json.loads(rodeo("runs", "show", 2, "--database", database, "-o", "json").stdout)
-    assert {each["path"] for each in whole["files"]} == {os.path.join(rodeo.directory, name) for name in report["files"]} and all(each["bytes"] for each in whole["files"])
+    assert {each["path"] for each in whole["files"]} == {
+        os.path.join(rodeo.directory, name) for name in report["files"]
+    } and all(each["bytes"] for each in whole["files"])
 
 
 def test_a_number_that_a_file_has_is_not_given_again(rodeo):

@@ -10,6 +10,7 @@ import pytest
 from block_recordings import chunks_of
 from conftest import scaled
 
+
 def test_a_recording_holds_every_trigger_of_every_link(rodeo, tmp_path):
     file = tmp_path / "card.felix"
     report = json.loads(rodeo("data", "record", str(file), "--links", "24", "--events", "500", "-o", "json").stdout)
@@ -25,7 +26,19 @@ def test_a_recording_holds_every_trigger_of_every_link(rodeo, tmp_path):
 def test_long_chunks_are_read_whole(rodeo, tmp_path):
     for size in (65536, 65537, 1 << 20):
         file = tmp_path / str(size)
-        rodeo("data", "record", file, "--links", "1", "--events", "3", "--set", "format=full", "--set", f"chunk_bytes={size}")
+        rodeo(
+            "data",
+            "record",
+            file,
+            "--links",
+            "1",
+            "--events",
+            "3",
+            "--set",
+            "format=full",
+            "--set",
+            f"chunk_bytes={size}",
+        )
         assert "sound" in rodeo("data", "verify", file).stdout
         (elink,) = json.loads(rodeo("data", "list", file, "-o", "json").stdout)
         assert (elink["chunks"], elink["smallest_chunk_bytes"], elink["largest_chunk_bytes"]) == (3, size, size)
@@ -36,10 +49,17 @@ def test_chunks_that_the_card_flagged_are_told(rodeo, tmp_path):
     arguments = ["--links", "4", "--events", "2000", "--fault", "truncated=0.01", "-o", "json"]
     flagged = json.loads(rodeo("data", "record", file, *arguments).stdout)["fault_truncated"]
     (verified,) = json.loads(rodeo("data", "verify", file, "-o", "json", exit_code=7).stdout)
-    assert (verified["verdict"], verified["card_flagged_chunks"], verified["firmware_truncated"]) == ("flagged", flagged, flagged)
+    assert (verified["verdict"], verified["card_flagged_chunks"], verified["firmware_truncated"]) == (
+        "flagged",
+        flagged,
+        flagged,
+    )
     (info,) = json.loads(rodeo("data", "info", file, "-o", "json").stdout)
     assert (info["sound"], info["card_flagged_chunks"], info["firmware_truncated"]) == (False, flagged, flagged)
-    assert sum(elink["card_flagged_chunks"] for elink in json.loads(rodeo("data", "list", file, "-o", "json").stdout)) == flagged
+    assert (
+        sum(elink["card_flagged_chunks"] for elink in json.loads(rodeo("data", "list", file, "-o", "json").stdout))
+        == flagged
+    )
     assert "FLAGGED by the card" in rodeo("data", "verify", file, exit_code=7).stdout
 
 
@@ -60,7 +80,18 @@ def test_the_same_seed_makes_the_same_faults(rodeo, tmp_path):
     seen = []
     for name in ("one", "two"):
         file = tmp_path / name
-        arguments = ["--links", "8", "--events", "2000", "--seed", "3", "--fault", "missing=0.01", "--fault", "corrupt=0.01"]
+        arguments = [
+            "--links",
+            "8",
+            "--events",
+            "2000",
+            "--seed",
+            "3",
+            "--fault",
+            "missing=0.01",
+            "--fault",
+            "corrupt=0.01",
+        ]
         report = json.loads(rodeo("data", "record", str(file), *arguments, "-o", "json").stdout)
         assert report["fault_missing"] > 100 and report["fault_corrupt"] > 100
         assert report["chunks"] == 8 * 2000 - report["fault_missing"]
@@ -77,7 +108,18 @@ def test_an_input_of_a_configuration_is_recorded(rodeo, tmp_path):
 
 def test_phase_2_blocks_and_the_trigger_list(rodeo, tmp_path):
     file = tmp_path / "phase2"
-    arguments = ["--links", "8", "--events", "100", "--blocks", "phase2", "--block-size", "4KiB", "--trigger-elink", "2000"]
+    arguments = [
+        "--links",
+        "8",
+        "--events",
+        "100",
+        "--blocks",
+        "phase2",
+        "--block-size",
+        "4KiB",
+        "--trigger-elink",
+        "2000",
+    ]
     rodeo("data", "record", str(file), *arguments)
     info = json.loads(rodeo("data", "info", str(file), "-o", "json").stdout)
     info = info[0] if isinstance(info, list) else info
@@ -86,7 +128,9 @@ def test_phase_2_blocks_and_the_trigger_list(rodeo, tmp_path):
 
 
 def test_an_input_without_chunks_leaves_no_empty_recording(rodeo, tmp_path):
-    done = rodeo("data", "record", tmp_path / "none", "--links", "1", "--events", "10", "--set", "occupancy=0", exit_code=1)
+    done = rodeo(
+        "data", "record", tmp_path / "none", "--links", "1", "--events", "10", "--set", "occupancy=0", exit_code=1
+    )
     assert done.stderr.startswith("error[readout.no_chunks]") and not list(tmp_path.glob("none*"))
 
 
@@ -96,7 +140,10 @@ def test_what_cannot_be_recorded_is_refused(rodeo, tmp_path):
     assert "file.exists" in rodeo("data", "record", str(there), "--links", "1", exit_code=5).stderr
     assert there.read_text() == "precious"
     assert "recording_links" in rodeo("data", "record", str(tmp_path / "x"), "--links", "500", exit_code=2).stderr
-    assert "did you mean `missing`?" in rodeo("data", "record", str(tmp_path / "x"), "--fault", "mising=1", exit_code=2).stderr
+    assert (
+        "did you mean `missing`?"
+        in rodeo("data", "record", str(tmp_path / "x"), "--fault", "mising=1", exit_code=2).stderr
+    )
     unknown = rodeo("data", "record", str(tmp_path / "x"), "--fault", "nosuch=1", exit_code=2).stderr
     assert "there is no fault `nosuch`" in unknown and "out_of_sequence" in unknown and "position" not in unknown
     assert "config.out_of_range" in rodeo("data", "record", str(tmp_path / "x"), "--links", "0", exit_code=3).stderr
@@ -106,8 +153,10 @@ def test_what_cannot_be_recorded_is_refused(rodeo, tmp_path):
 
 def test_a_recording_that_is_stopped_in_the_middle_ends_good(rodeo):
     rodeo("data", "record", "run.felix", "--links", 24, "--events", 20000)
-    text = '[readout.input]\ntype = "file"\nfile = "run.felix"\nloop = true\nrate = "50kHz"\n[readout.builder]\nworkers = 2\n' \
-           '[[readout.rob]]\nsource_id = "0x610001"\n[[readout.consumer]]\ntype = "processor"\nwork = "verify"\n'
+    text = (
+        '[readout.input]\ntype = "file"\nfile = "run.felix"\nloop = true\nrate = "50kHz"\n[readout.builder]\nworkers = 2\n'
+        '[[readout.rob]]\nsource_id = "0x610001"\n[[readout.consumer]]\ntype = "processor"\nwork = "verify"\n'
+    )
     (rodeo.directory / "run.toml").write_text(text)
     for more in [], ["--set", "readout.input.loop=false"]:
         report = json.loads(rodeo("readout", "run.toml", "--seconds", 0.2, "--json", "-", *more).stdout)
@@ -120,12 +169,25 @@ def test_a_recording_that_is_stopped_in_the_middle_ends_good(rodeo):
 def test_a_recording_loses_nothing_at_any_rate_but_what_is_wrong_in_it(rodeo, rate, bits, flips, elink):
     """Blocks of small chunks fill more slowly than the time-out of events, ids may be damaged, and a list must stay in step with the data."""
     events = 2000
-    arguments = ["--links", 8, "--events", events, "--set", f"l1id_bits={bits}", "--fault", f"l1id={flips}", "-o", "json"]
+    arguments = [
+        "--links",
+        8,
+        "--events",
+        events,
+        "--set",
+        f"l1id_bits={bits}",
+        "--fault",
+        f"l1id={flips}",
+        "-o",
+        "json",
+    ]
     arguments += ["--trigger-elink", elink] if elink else []
     flipped = json.loads(rodeo("data", "record", "run.felix", *arguments).stdout).get("fault_l1id", 0)
-    text = f'[readout.input]\ntype = "file"\nfile = "run.felix"\nrate = "{rate}"\nl1id_bits = {bits}\ntrigger_elink = {elink or -1}\n' \
-           f'[readout.builder]\ntrigger_list = {str(elink is not None).lower()}\n[readout.extractor]\ntype = "rodeo"\nl1id_bits = {bits}\n' \
-           '[[readout.rob]]\nsource_id = "0x610001"\n'
+    text = (
+        f'[readout.input]\ntype = "file"\nfile = "run.felix"\nrate = "{rate}"\nl1id_bits = {bits}\ntrigger_elink = {elink or -1}\n'
+        f'[readout.builder]\ntrigger_list = {str(elink is not None).lower()}\n[readout.extractor]\ntype = "rodeo"\nl1id_bits = {bits}\n'
+        '[[readout.rob]]\nsource_id = "0x610001"\n'
+    )
     (rodeo.directory / "run.toml").write_text(text)
     report = json.loads(rodeo("readout", "run.toml", "--json", "-").stdout)
     assert report["chunks"]["sent"] == 8 * events
@@ -153,7 +215,9 @@ def test_a_recording_that_is_interrupted_says_so_unless_it_would_never_have_ende
     left = rodeo.directory / ("run.felix.part" if ends else "run.felix")
     assert [path.name for path in rodeo.directory.glob("run.felix*")] == [left.name] == [report["file"]]
     if ends:
-        assert recording.returncode == 6 and "error[readout.recording_interrupted]" in err and "run.felix.part" in err, err
+        assert (
+            recording.returncode == 6 and "error[readout.recording_interrupted]" in err and "run.felix.part" in err
+        ), err
     else:
         assert recording.returncode == 0 and not err, err
     lengths = {len(of_link) for of_link in chunks_of(left).values()}

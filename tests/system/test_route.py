@@ -23,7 +23,9 @@ def listed(rodeo, bus="bus"):
 
 @pytest.mark.parametrize("provider", ["tcp", "shm"])
 def test_every_chunk_of_the_router_is_built_and_verified(rodeo, sides, provider):
-    routed = router(sides, "router.wait_for_subscribers=true", "router.input.events=3000", f"router.providers={provider}")
+    routed = router(
+        sides, "router.wait_for_subscribers=true", "router.input.events=3000", f"router.providers={provider}"
+    )
     assert routed.wait_until(lambda status: True, "")["waiting_for_subscribers"]
     built, _ = readout(sides, f"readout.input.provider={provider}").finish(how=None)
     sent, said = routed.finish(how=None)
@@ -37,10 +39,13 @@ def test_every_chunk_of_the_router_is_built_and_verified(rodeo, sides, provider)
     assert "every link has a subscriber" in said
 
 
-SIX_CARDS = """
+SIX_CARDS = (
+    """
 [emulator]
 name = "cards"
-""" + "".join(f"""
+"""
+    + "".join(
+        f"""
 [[emulator.card]]
 type = "felix"
 name = "felix{i}"
@@ -51,7 +56,10 @@ links = 24
 elinks_per_link = 8
 chunk_size = 40
 seed = 1
-""" for i in range(6)) + """
+"""
+        for i in range(6)
+    )
+    + """
 [emulator.trigger]
 rate = "5kHz"
 spacing = "periodic"
@@ -67,6 +75,7 @@ type = "card"
 cards = ["0000:40:00.0", "0000:41:00.0", "0000:42:00.0", "0000:43:00.0", "0000:44:00.0", "0000:45:00.0"]
 start_generator = true
 """
+)
 
 
 @pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.slow)])
@@ -76,7 +85,9 @@ def test_six_cards_of_192_links_go_to_one_readout(rodeo, sides, seconds):
     with emulated(rodeo, rodeo.directory / "cards.toml", "--set", f"emulator.trigger.limit={triggers}"):
         felix = router(sides, text=SIX_CARDS)
         net = readout(sides)
-        net.wait_until(lambda status: status["fragments"]["built"] == triggers, "it has built all triggers", 30 + 3 * seconds)
+        net.wait_until(
+            lambda status: status["fragments"]["built"] == triggers, "it has built all triggers", 30 + 3 * seconds
+        )
         routed, _ = felix.finish()
         report, _ = net.finish(how=None)
     assert routed["run"]["condition"] == report["run"]["condition"] == "GOOD"
@@ -125,7 +136,9 @@ def test_two_dma_channels_of_one_card_have_a_reader_each_and_the_list_comes_by_i
     (rodeo.directory / "cards.toml").write_text(CHANNELS)
     with emulated(rodeo, rodeo.directory / "cards.toml"):
         rodeo("card", "reg", "write", "--id", "3b:00.0", "link_channel[0]", "1")
-        refused = rodeo("route", rodeo.directory / "cards.toml", "--set", "router.input.channels=[0, 2]", exit_code=5).stderr
+        refused = rodeo(
+            "route", rodeo.directory / "cards.toml", "--set", "router.input.channels=[0, 2]", exit_code=5
+        ).stderr
         assert "card.no_links" in refused and "DMA channel 2" in refused
         felix = router(sides, text=CHANNELS)
         net = readout(sides, "readout.builder.trigger_list=true")
@@ -134,7 +147,10 @@ def test_two_dma_channels_of_one_card_have_a_reader_each_and_the_list_comes_by_i
         report, _ = net.finish(how=None)
     assert routed["run"]["condition"] == report["run"]["condition"] == "GOOD", said
     assert [(one["name"], one["trigger_list"], one["links"]) for one in routed["readers"]] == [
-        ("felix.0", False, 24), ("felix.1", False, 8), ("felix.2", True, 1)]
+        ("felix.0", False, 24),
+        ("felix.1", False, 8),
+        ("felix.2", True, 1),
+    ]
     assert routed["readers"][2]["counters"]["chunks_read"] == 3000
     assert routed["chunks"]["sent"] == routed["chunks"]["published"] == report["chunks"]["built"] == 32 * 3000
     assert report["verified"] == {"chunks": 32 * 3000, "mismatches": 0} and report["fragments"]["incomplete"] == 0
@@ -209,8 +225,14 @@ def test_a_router_that_is_killed_leaves_an_entry_which_the_next_takes_over(rodeo
     net = readout(sides)
     net.wait_until(has_built(1000), "something is built")
     assert listed(rodeo)["felix.0"]["alive"] and listed(rodeo)["felix.0"]["links"] == 24
-    links = [one for one in csv.DictReader(rodeo("route", "list", "--bus", "bus", "--links", "-o", "csv").stdout.splitlines()) if one["publisher"] == "felix.0"]
-    assert [one["fid"] for one in links] == [link["fid"] for link in net.wait_until(lambda _: True, "")["robs"][0]["links"]] and links[0]["page_bytes"] == "65536"
+    links = [
+        one
+        for one in csv.DictReader(rodeo("route", "list", "--bus", "bus", "--links", "-o", "csv").stdout.splitlines())
+        if one["publisher"] == "felix.0"
+    ]
+    assert [one["fid"] for one in links] == [
+        link["fid"] for link in net.wait_until(lambda _: True, "")["robs"][0]["links"]
+    ] and links[0]["page_bytes"] == "65536"
     first.kill()
     assert not listed(rodeo)["felix.0"]["alive"]
     counts = []
@@ -254,16 +276,27 @@ def test_two_routers_of_one_name_are_refused(rodeo, sides):
     router(sides)
     refused = rodeo("route", rodeo.directory / "felix.toml", "--seconds", 1, exit_code=5).stderr
     assert "process.name_taken" in refused
-    refused = rodeo("route", rodeo.directory / "felix.toml", "--seconds", 1, "--set", "router.control=false", exit_code=5).stderr
+    refused = rodeo(
+        "route", rodeo.directory / "felix.toml", "--seconds", 1, "--set", "router.control=false", exit_code=5
+    ).stderr
     assert "transport.name_taken" in refused
 
 
 def test_a_subscriber_that_takes_nothing_is_not_waited_for_beyond_grace_at_the_end(rodeo, sides):
-    routed = router(sides, "router.wait_for_subscribers=true", "router.grace=500ms", "router.pages=8", "router.input.rate=0", "router.input.links=192")
+    routed = router(
+        sides,
+        "router.wait_for_subscribers=true",
+        "router.grace=500ms",
+        "router.pages=8",
+        "router.input.rate=0",
+        "router.input.links=192",
+    )
     net = readout(sides)
     net.wait_until(has_built(1000), "something is built")
     net.process.send_signal(signal.SIGSTOP)
-    stuck = routed.wait_until(lambda status: status["limited_by"] == "readout", "the reader waits for it")["chunks"]["published"]
+    stuck = routed.wait_until(lambda status: status["limited_by"] == "readout", "the reader waits for it")["chunks"][
+        "published"
+    ]
     time.sleep(0.3)
     assert routed.wait_until(lambda status: True, "")["chunks"]["published"] - stuck < 20_000_000
     sent, said = routed.finish(exit_code=6)
@@ -282,7 +315,9 @@ def metrics_of(side):
 
     def read():
         text = urllib.request.urlopen(found[1], timeout=scaled(10)).read().decode()
-        samples = (re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line) for line in text.splitlines() if not line.startswith("#"))
+        samples = (
+            re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line) for line in text.splitlines() if not line.startswith("#")
+        )
         return {(one[1], frozenset(re.findall(r'(\w+)="([^"]*)"', one[2] or ""))): float(one[3]) for one in samples}
 
     return read
@@ -293,7 +328,9 @@ def sum_of(metrics, name, **labels):
 
 
 def test_metrics_of_links_readers_and_subscribers_agree(rodeo, sides):
-    routed = router(sides, "router.metrics.listen=127.0.0.1:0", "router.wait_for_subscribers=true", "router.input.events=2000")
+    routed = router(
+        sides, "router.metrics.listen=127.0.0.1:0", "router.wait_for_subscribers=true", "router.input.events=2000"
+    )
     read = metrics_of(routed)
     net = readout(sides)
     net.wait_until(has_built(1000), "something is built")
@@ -301,24 +338,49 @@ def test_metrics_of_links_readers_and_subscribers_agree(rodeo, sides):
     while sum_of(now := read(), "rodeo_router_link_chunks_total", reader="felix.0") < 1000:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    links = {labels["fid"] for (name, have) in now if name == "rodeo_router_link_chunks_total" and (labels := dict(have))["reader"] == "felix.0"}
+    links = {
+        labels["fid"]
+        for (name, have) in now
+        if name == "rodeo_router_link_chunks_total" and (labels := dict(have))["reader"] == "felix.0"
+    }
     assert len(links) == sum_of(now, "rodeo_router_links", reader="felix.0") == 24
     for link, reader in (("link_chunks", "chunks_read"), ("link_bytes", "bytes_read"), ("link_errors", "error_chunks")):
-        assert sum_of(now, f"rodeo_router_{link}_total", reader="felix.0") == sum_of(now, f"rodeo_router_{reader}_total", reader="felix.0")
+        assert sum_of(now, f"rodeo_router_{link}_total", reader="felix.0") == sum_of(
+            now, f"rodeo_router_{reader}_total", reader="felix.0"
+        )
     assert sum_of(now, "rodeo_router_link_errors_total") == 0
     assert sum_of(now, "rodeo_host_interrupts_total") > 0 and sum_of(now, "rodeo_host_context_switches_total") > 0
-    assert sum_of(now, "rodeo_host_cpu_busy_seconds_total") > 0 and sum_of(now, "rodeo_host_network_sent_bytes_total", interface="lo") > 0
-    assert sum_of(now, "rodeo_router_polls_total", reader="felix.0") >= sum_of(now, "rodeo_router_pages_read_total", reader="felix.0") > 0
-    (subscriber,) = {have for (name, have) in now if name == "rodeo_router_subscriber_pages" and dict(have)["reader"] == "felix.0"}
-    assert 0 <= now["rodeo_router_subscriber_pages_filled", subscriber] <= now["rodeo_router_subscriber_pages", subscriber]
-    assert now["rodeo_router_subscriber_page_memory_bytes", subscriber] >= now["rodeo_router_subscriber_pages", subscriber] * 4096
-    asked = rodeo("route", "status", "--name", "felix", "--links", "-o", "csv", exit_code=None)  # the run may end between the command's two requests
+    assert (
+        sum_of(now, "rodeo_host_cpu_busy_seconds_total") > 0
+        and sum_of(now, "rodeo_host_network_sent_bytes_total", interface="lo") > 0
+    )
+    assert (
+        sum_of(now, "rodeo_router_polls_total", reader="felix.0")
+        >= sum_of(now, "rodeo_router_pages_read_total", reader="felix.0")
+        > 0
+    )
+    (subscriber,) = {
+        have for (name, have) in now if name == "rodeo_router_subscriber_pages" and dict(have)["reader"] == "felix.0"
+    }
+    assert (
+        0 <= now["rodeo_router_subscriber_pages_filled", subscriber] <= now["rodeo_router_subscriber_pages", subscriber]
+    )
+    assert (
+        now["rodeo_router_subscriber_page_memory_bytes", subscriber]
+        >= now["rodeo_router_subscriber_pages", subscriber] * 4096
+    )
+    asked = rodeo(
+        "route", "status", "--name", "felix", "--links", "-o", "csv", exit_code=None
+    )  # the run may end between the command's two requests
     assert asked.returncode in (0, 4), asked.stderr
     net.finish(how=None)
     sent, _ = routed.finish(how=None)
     counters = next(one for one in sent["readers"] if one["name"] == "felix.0")["counters"]
     assert counters["chunks_read"] == 24 * 2000 and counters["error_chunks"] == 0
-    causes = sum(counters[cause] for cause in ("pages_full", "pages_by_time", "pages_of_clock", "pages_at_end", "pages_unbuffered"))
+    causes = sum(
+        counters[cause]
+        for cause in ("pages_full", "pages_by_time", "pages_of_clock", "pages_at_end", "pages_unbuffered")
+    )
     assert causes == counters["pages_sent"] > 0
 
 
@@ -327,7 +389,9 @@ def test_status_shows_each_link_and_how_much_comes_in_a_second(rodeo, sides):
     routed.wait_until(lambda status: status["run"]["seconds"] > 0, "the input has started")
     rows = list(csv.DictReader(rodeo("route", "status", "--links", "-o", "csv").stdout.splitlines()))
     of_links = [row for row in rows if row["reader"] == "felix.0"]
-    assert len(of_links) == 24 and all(float(row["chunk_rate_hz"]) > 0 and float(row["bytes_per_second"]) > 0 for row in of_links), rows
+    assert len(of_links) == 24 and all(
+        float(row["chunk_rate_hz"]) > 0 and float(row["bytes_per_second"]) > 0 for row in of_links
+    ), rows
     assert {row["errors"] for row in rows} == {"0"}
     counts = {link["fid"] for link in json.loads(rodeo("route", "status", "--links", "-o", "json").stdout)["by_link"]}
     assert counts == {row["fid"] for row in rows}
@@ -358,7 +422,14 @@ def test_stop_ends_a_router_in_order(rodeo, sides):
 def libraries(rodeo, *arguments):
     """The libraries that the dynamic linker loads, at the start and later."""
     environment = {**rodeo.environment, "LD_DEBUG": "files"}
-    done = subprocess.run([str(rodeo.binary), *arguments], cwd=rodeo.directory, env=environment, text=True, capture_output=True, timeout=scaled(60))
+    done = subprocess.run(
+        [str(rodeo.binary), *arguments],
+        cwd=rodeo.directory,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=scaled(60),
+    )
     return done.stderr
 
 
@@ -371,7 +442,7 @@ def test_who_uses_no_network_does_not_load_its_library(rodeo):
     (rodeo.directory / "plugin.toml").write_text(plugin)
     loaded = libraries(rodeo, "readout", "plugin.toml", "--seconds", "0.2")
     assert "calorimeter" in loaded and "libfabric" not in loaded, "a plug-in is loaded, and needs no network"
-    network = "[router]\nname = \"loads\"\nbus = \"loads\"\n[router.input]\ntype = \"generator\"\nlinks = 2\n"
+    network = '[router]\nname = "loads"\nbus = "loads"\n[router.input]\ntype = "generator"\nlinks = 2\n'
     (rodeo.directory / "loads.toml").write_text(network)
     assert "libfabric" not in libraries(rodeo, "route", "loads.toml", "--seconds", "0.2"), "there is no subscriber"
 
@@ -384,9 +455,15 @@ def test_what_cannot_be_routed_is_refused(rodeo):
     assert "transport.no_secret" in rodeo("route", file, "--set", "router.address=0.0.0.0", exit_code=None).stderr
     assert "router.flush" in rodeo("explain", "router.flush").stdout
     for wrong in ("foo", '["tcp", "tcp"]', '[""]'):
-        assert "error[transport.provider]" in rodeo("route", file, "--set", f"router.providers={wrong}", exit_code=None).stderr
+        assert (
+            "error[transport.provider]"
+            in rodeo("route", file, "--set", f"router.providers={wrong}", exit_code=None).stderr
+        )
     os.mkfifo(rodeo.directory / "pipe", 0o600)
-    assert "error[transport.secret_file]" in rodeo("route", file, "--set", "router.secret_file=pipe", exit_code=None).stderr
+    assert (
+        "error[transport.secret_file]"
+        in rodeo("route", file, "--set", "router.secret_file=pipe", exit_code=None).stderr
+    )
     assert "there is no such directory" in rodeo("route", "list", "--bus", "nowhere").stderr
     file.write_text("[router.input]\ntype = 'card'\ncards = ['3b:00']\n")
     assert "router.input.cards" in rodeo("check", file, exit_code=3).stderr

@@ -40,12 +40,19 @@ def system(card, trigger, router="wait_for_subscribers = true", input=""):
 
 FELIX = 'type = "felix"\nname = "felix0"\n'
 GBT_CARD = FELIX + 'mode = "gbt"\nlinks = 4\nchunk_size = 40'
-FULL = system(FELIX + 'mode = "full"\nlinks = 12\nlinks_per_group = 4\nchunk_size = 5000\nblock_size = "4KiB"\ntrailer_bits = "32"',
-              'rate = "5kHz"\nlimit = 4000\nwait_for = 0', "wait_for_subscribers = true\ncpus = [0]")
+FULL = system(
+    FELIX
+    + 'mode = "full"\nlinks = 12\nlinks_per_group = 4\nchunk_size = 5000\nblock_size = "4KiB"\ntrailer_bits = "32"',
+    'rate = "5kHz"\nlimit = 4000\nwait_for = 0',
+    "wait_for_subscribers = true\ncpus = [0]",
+)
 GBT = system(GBT_CARD, 'rate = "5kHz"\nwait_for = 0')
 GBT_AT_ONCE = system(GBT_CARD, 'rate = "5kHz"\nwait_for = 0', router="")
-CRU = system('type = "cru"\nname = "cru"\nlinks = 4\nframe_size = "4KiB"\noverflow = "busy"\nfirst_orbit = 8',
-             'rate = "2kHz"\nlimit = 2000\nwait_for = 1', input='superpage = "32KiB"')
+CRU = system(
+    'type = "cru"\nname = "cru"\nlinks = 4\nframe_size = "4KiB"\noverflow = "busy"\nfirst_orbit = 8',
+    'rate = "2kHz"\nlimit = 2000\nwait_for = 1',
+    input='superpage = "32KiB"',
+)
 
 
 @pytest.fixture
@@ -68,7 +75,10 @@ def routed(rodeo, sides):
 def test_a_card_and_a_router_that_stand_still_for_long_lose_nothing(rodeo, sides, routed):
     felix = routed(GBT)
     net = sides("readout", "net", READOUT.replace('timeout = "200ms"\n', ""))
-    card = net.wait_until(has_built(1000), "data come") and json.loads(rodeo("emulate", "status", "-o", "json").stdout)["process"]["pid"]
+    card = (
+        net.wait_until(has_built(1000), "data come")
+        and json.loads(rodeo("emulate", "status", "-o", "json").stdout)["process"]["pid"]
+    )
     for pid in (card, felix.process.pid):
         os.kill(pid, signal.SIGSTOP)
         time.sleep(8)
@@ -90,7 +100,13 @@ def readers_on(process, cpu):
 def test_full_mode_goes_through_the_router_and_its_reader_is_pinned(rodeo, sides, routed):
     felix = routed(FULL)
     assert readers_on(felix.process, 0) == 1
-    net = sides("readout", "net", READOUT.replace('type = "gbt"\ntimeout = "200ms"', 'type = "full"').replace("[[readout.consumer]]", "links_per_group = 4\n\n[[readout.consumer]]"))
+    net = sides(
+        "readout",
+        "net",
+        READOUT.replace('type = "gbt"\ntimeout = "200ms"', 'type = "full"').replace(
+            "[[readout.consumer]]", "links_per_group = 4\n\n[[readout.consumer]]"
+        ),
+    )
     net.wait_until(lambda status: status["fragments"]["built"] == 3 * 4000, "it has built all triggers")
     sent, said = felix.finish()
     built, _ = net.finish(how=None)
@@ -101,14 +117,22 @@ def test_full_mode_goes_through_the_router_and_its_reader_is_pinned(rodeo, sides
 
 def test_pages_of_a_cru_go_through_the_router(rodeo, sides, routed):
     cru = routed(CRU)
-    builder = (f"readout.builder.{setting}" for setting in ("chunk_size=8KiB", "window=4096", "buffers=4200", "timeout=10s"))
+    builder = (
+        f"readout.builder.{setting}" for setting in ("chunk_size=8KiB", "window=4096", "buffers=4200", "timeout=10s")
+    )
     net = readout(sides, *builder, "readout.extractor.type=rdh", "readout.consumer[0].work=verify_rdh")
     net.wait_until(lambda status: status["chunks"]["sent"] > 0, "data come")
     cru.wait_until(lambda _: emulator_report(rodeo)["functions"][0]["triggers"] == 2000, "the triggers are over")
     sent, said = cru.finish()
     built, _ = net.finish(how=None)
     assert sent["run"]["condition"] == built["run"]["condition"] == "GOOD" and route_adds_up(sent), said
-    assert sent["chunks"]["sent"] == sent["chunks"]["published"] == built["chunks"]["built"] == built["verified"]["chunks"] > 0
+    assert (
+        sent["chunks"]["sent"]
+        == sent["chunks"]["published"]
+        == built["chunks"]["built"]
+        == built["verified"]["chunks"]
+        > 0
+    )
     assert built["verified"]["mismatches"] == 0 and built["fragments"]["incomplete"] == 0
 
 
@@ -119,12 +143,17 @@ def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo
     assert len(links) == 32
 
     def came():
-        return {one["fid"]: one["chunks"] for one in json.loads(rodeo("route", "status", "--links", "-o", "json").stdout)["by_link"]}
+        return {
+            one["fid"]: one["chunks"]
+            for one in json.loads(rodeo("route", "status", "--links", "-o", "json").stdout)["by_link"]
+        }
 
     def only(wanted):
         """Waits until only these links send data."""
         before = came()
-        felix.wait_until(lambda _: all(came()[link] > before[link] + 100 for link in wanted), "links with subscribers have data")
+        felix.wait_until(
+            lambda _: all(came()[link] > before[link] + 100 for link in wanted), "links with subscribers have data"
+        )
         now = came()
         return [link for link in links if now[link] > before[link]] == wanted
 
@@ -136,13 +165,19 @@ def test_a_card_leaves_out_what_nobody_wants_and_has_it_again_for_who_does(rodeo
     other.wait_until(has_built(1000), "a third is built")
     assert only([links[2], links[5], links[17]])
     built, _ = net.finish()
-    felix.wait_until(lambda status: all(not one["connected"] or one["links"] == 1 for one in status["subscribers"]), "the first has left")
+    felix.wait_until(
+        lambda status: all(not one["connected"] or one["links"] == 1 for one in status["subscribers"]),
+        "the first has left",
+    )
     felix.wait_until(lambda _: only([links[5]]), "the cards' remaining data for the first have come")
     sent, said = felix.finish()
     last, _ = other.finish(how=None)
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent), said
     for report in (built, last):
-        assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0} and report["input"]["network_lost"] == 0
+        assert (
+            report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
+            and report["input"]["network_lost"] == 0
+        )
 
 
 def test_the_report_of_the_readout_names_the_router_that_lost_what_it_lacks(rodeo, sides, routed):
@@ -150,11 +185,18 @@ def test_the_report_of_the_readout_names_the_router_that_lost_what_it_lacks(rode
     net = readout(sides, "readout.builder.timeout=2s")
     net.wait_until(has_built(1000), "something is built")
     rodeo("emulate", "fault", "--id", "felix0", "dropped_superpage", "--link", 1)
-    felix.wait_until(lambda status: status["input"].get("lost_blocks", 0) + status["input"].get("sequence_gaps", 0) > 0, "the router has noticed")
+    felix.wait_until(
+        lambda status: status["input"].get("lost_blocks", 0) + status["input"].get("sequence_gaps", 0) > 0,
+        "the router has noticed",
+    )
     sent, _ = felix.finish(exit_code=None)
     built, said = net.finish(how=None)
     assert sent["run"]["condition"] == built["run"]["condition"] == "INCOMPLETE"
-    told = {name.removeprefix("upstream_felix_"): value for name, value in built["input"].items() if name.startswith("upstream_felix_")}
+    told = {
+        name.removeprefix("upstream_felix_"): value
+        for name, value in built["input"].items()
+        if name.startswith("upstream_felix_")
+    }
     assert told and all(0 < value <= sent["input"][name] for name, value in told.items()), (told, sent["input"])
     assert re.search(r"^  upstream +lost there, of whatever link: felix_\w+ \d+", said, re.MULTILINE), said
     assert built["chunks"]["lost"] or built["fragments"]["incomplete"], "its own counts contain the missing data"
@@ -162,7 +204,12 @@ def test_the_report_of_the_readout_names_the_router_that_lost_what_it_lacks(rode
 
 def test_the_status_of_a_chunk_goes_on_and_is_counted_by_link(rodeo, sides):
     """Chunks that the input marks as truncated: the router counts them as errors of their links, and the readout flags them."""
-    faults = ("router.input.links=2", "router.input.events=20000", "router.input.rate=0", "router.input.fault_truncated=0.01")
+    faults = (
+        "router.input.links=2",
+        "router.input.events=20000",
+        "router.input.rate=0",
+        "router.input.fault_truncated=0.01",
+    )
     felix = router(sides, "router.wait_for_subscribers=true", *faults)
     built, _ = readout(sides).finish(how=None)
     sent, _ = felix.finish(how=None)

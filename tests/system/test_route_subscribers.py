@@ -47,7 +47,10 @@ def test_two_readouts_at_different_speeds_both_have_every_chunk(rodeo, sides):
     all_is_verified(of_fast)
     assert of_fast["chunks"]["sent"] == subscriber_of(sent, "fast")["chunks"] == sent["chunks"]["published"]
     # It connected while the links were sending, each at a different event: its first events lack some links.
-    assert of_slow["verified"] == {"chunks": of_slow["chunks"]["built"], "mismatches": 0} and of_slow["input"]["network_lost"] == 0
+    assert (
+        of_slow["verified"] == {"chunks": of_slow["chunks"]["built"], "mismatches": 0}
+        and of_slow["input"]["network_lost"] == 0
+    )
     assert of_slow["chunks"]["sent"] == subscriber_of(sent, "slow")["chunks"]
     assert set(of_slow["chunks"]["lost"]) <= {"out_of_sequence", "late"}, "only at its beginning"
 
@@ -56,11 +59,15 @@ def test_a_monitor_that_stalls_loses_what_both_sides_count_and_holds_up_nobody(r
     routed = router(sides, "router.input.rate=20kHz", "router.wait_for_subscribers=true")
     net = readout(sides, 'readout.input.subscriber="data"')
     net.wait_until(has_built(1000), "the readout builds")
-    monitor = readout(sides, 'readout.input.subscriber="look"', "readout.input.monitor=true", "readout.input.pages=4", name="monitor")
+    monitor = readout(
+        sides, 'readout.input.subscriber="look"', "readout.input.monitor=true", "readout.input.pages=4", name="monitor"
+    )
     monitor.wait_until(has_built(1000), "the monitor builds")
     monitor.process.send_signal(signal.SIGSTOP)
     stalled = routed.wait_until(lambda status: counters_of(status)["monitor_chunks_dropped"] > 0, "it loses some data")
-    routed.wait_until(lambda status: status["chunks"]["published"] > stalled["chunks"]["published"] + 100_000, "the router goes on")
+    routed.wait_until(
+        lambda status: status["chunks"]["published"] > stalled["chunks"]["published"] + 100_000, "the router goes on"
+    )
     monitor.process.send_signal(signal.SIGCONT)
     monitor.wait_until(lambda status: status["input"]["network_lost"] > 0, "it knows what it lost")
     sent, said = routed.finish()
@@ -90,14 +97,26 @@ def test_a_readout_takes_all_links_of_a_publisher_by_its_name(rodeo, sides):
     """Two readers of one router, with 12 links each: the configuration need not list a card's links."""
     routed = router(sides, "router.readers=2")
     (rodeo.directory / "net.toml").write_text(READOUT)
-    absent = rodeo("readout", "net.toml", "--seconds", 1, "--set", 'readout.input.publishers=["felix.9"]', "--set", "readout.input.wait=100ms", exit_code=None)
+    absent = rodeo(
+        "readout",
+        "net.toml",
+        "--seconds",
+        1,
+        "--set",
+        'readout.input.publishers=["felix.9"]',
+        "--set",
+        "readout.input.wait=100ms",
+        exit_code=None,
+    )
     assert absent.returncode == 4 and "publisher felix.9 does not answer on the bus" in absent.stderr
     net = readout(sides, 'readout.input.publishers=["felix.1"]', "readout.builder.trigger_list=true")
     net.wait_until(has_built(1000), "something is built")
     built, _ = net.finish()
     sent, _ = routed.finish()
     assert built["links"] == 12 and built["verified"] == {"chunks": built["chunks"]["built"], "mismatches": 0}
-    assert {one["reader"] for one in sent["subscribers"]} == {"felix.1", "felix.2"}, "its links, and the router's list of triggers"
+    assert {one["reader"] for one in sent["subscribers"]} == {"felix.1", "felix.2"}, (
+        "its links, and the router's list of triggers"
+    )
 
 
 def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
@@ -106,11 +125,18 @@ def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
         os.chmod(rodeo.directory / name, 0o600)
     routed = router(sides, "router.secret_file=ours", "router.input.events=1000", "router.wait_for_subscribers=true")
     (rodeo.directory / "net.toml").write_text(READOUT)
-    for secret, why in ((), "the subscriber has none"), (("--set", "readout.input.secret_file=other"), "the secret of the subscriber is another"):
-        done = rodeo("readout", "net.toml", "--seconds", scaled(1), "--json", "-", "--set", "readout.input.wait=600s", *secret)
+    for secret, why in (
+        ((), "the subscriber has none"),
+        (("--set", "readout.input.secret_file=other"), "the secret of the subscriber is another"),
+    ):
+        done = rodeo(
+            "readout", "net.toml", "--seconds", scaled(1), "--json", "-", "--set", "readout.input.wait=600s", *secret
+        )
         assert "warning publisher felix.0: " in done.stderr and why in done.stderr
         assert json.loads(done.stdout)["chunks"] == {"sent": 0, "built": 0, "lost": {}}
-    done = rodeo("readout", "net.toml", "--seconds", 600, "--json", "-", "--set", "readout.input.wait=300ms", exit_code=None)
+    done = rodeo(
+        "readout", "net.toml", "--seconds", 600, "--json", "-", "--set", "readout.input.wait=300ms", exit_code=None
+    )
     assert done.returncode == 1 and json.loads(done.stdout)["run"]["condition"] == "ABORTED"
     assert "publisher felix.0 refuses: the publisher requires a secret" in done.stderr
     built, _ = readout(sides, "readout.input.secret_file=ours").finish(how=None)
@@ -139,7 +165,11 @@ def test_another_version_and_what_is_no_greeting_are_refused_by_name_and_harm_no
     routed = router(sides, "router.wait_for_subscribers=true")
     net = readout(sides)
     net.wait_until(has_built(1000), "the readout builds")
-    (entry,) = [json.loads(file.read_text()) for file in (rodeo.directory / "bus").iterdir() if json.loads(file.read_text())["name"] == "felix.0"]
+    (entry,) = [
+        json.loads(file.read_text())
+        for file in (rodeo.directory / "bus").iterdir()
+        if json.loads(file.read_text())["name"] == "felix.0"
+    ]
     address = (entry["address"], entry["port"])
     said = what_it_says(address, greeting(99))
     assert b"transport.version" in said and b"99" in said

@@ -27,15 +27,32 @@ def configuration(rodeo, input, builder, robs, *, l1id_bits=32, consumers=(VERIF
     """Writes the configuration of a readout, with an emulated FELIX if `card` is given."""
     text = ""
     if card is not None:
-        text += table("[[emulator.card]]", {"type": "felix", "name": "felix", "address": "0000:e1:00.0", "l1id_bits": l1id_bits, **card})
+        text += table(
+            "[[emulator.card]]",
+            {"type": "felix", "name": "felix", "address": "0000:e1:00.0", "l1id_bits": l1id_bits, **card},
+        )
         text += table("[emulator.trigger]", {"rate": 0, **trigger})
-        input = {"type": "card", "cards": ["e1:00.0"], "memory": "16MiB", "superpage": "256KiB", "start_generator": True, **input}
+        input = {
+            "type": "card",
+            "cards": ["e1:00.0"],
+            "memory": "16MiB",
+            "superpage": "256KiB",
+            "start_generator": True,
+            **input,
+        }
     else:
         input = {"type": "generator", "rate": 0, **({"l1id_bits": l1id_bits} if "file" not in input else {}), **input}
-    text += table("[readout]", {"name": "accounts"}) + table("[readout.input]", input) + table("[readout.builder]", builder)
+    text += (
+        table("[readout]", {"name": "accounts"}) + table("[readout.input]", input) + table("[readout.builder]", builder)
+    )
     text += table("[readout.extractor]", {"type": "rodeo", "l1id_bits": l1id_bits})
-    text += "".join(table("[[readout.rob]]", {"source_id": f"0x{0x610000 + i:08x}", **rob}) for i, rob in enumerate(robs))
-    text += "".join(table("[[readout.consumer]]", {"l1id_bits": l1id_bits, **consumer} if consumer is VERIFY else consumer) for consumer in consumers)
+    text += "".join(
+        table("[[readout.rob]]", {"source_id": f"0x{0x610000 + i:08x}", **rob}) for i, rob in enumerate(robs)
+    )
+    text += "".join(
+        table("[[readout.consumer]]", {"l1id_bits": l1id_bits, **consumer} if consumer is VERIFY else consumer)
+        for consumer in consumers
+    )
     (rodeo.directory / "accounts.toml").write_text(text)
     return "accounts.toml"
 
@@ -56,7 +73,11 @@ def expect_all_built(report, chunks, events):
     assert report["run"]["condition"] == "GOOD", report
     assert report["chunks"] == {"sent": chunks, "built": chunks, "lost": {}}
     assert report["verified"] == {"chunks": chunks, "mismatches": 0}
-    assert (report["fragments"]["built"], report["fragments"]["incomplete"], report["fragments"]["skipped_events"]) == (events, 0, 0)
+    assert (report["fragments"]["built"], report["fragments"]["incomplete"], report["fragments"]["skipped_events"]) == (
+        events,
+        0,
+        0,
+    )
 
 
 def expect_events_lost(report, lost, chunks):
@@ -102,7 +123,15 @@ def test_resets_of_a_card_with_narrow_ids_are_followed_by_the_list(rodeo, l1id_b
     card = {"links": 2, "elinks_per_link": 4, "ttc_link": True}
     trigger = {"ecr_triggers": 3410, "limit": 20000}
     robs = [{"links": ["0x1000000000000000+4", "0x1000000000400000+4"]}]
-    name = configuration(rodeo, {"trigger_elink": TTC_ELINK}, {"type": "gbt", "trigger_list": True}, robs, l1id_bits=l1id_bits, card=card, trigger=trigger)
+    name = configuration(
+        rodeo,
+        {"trigger_elink": TTC_ELINK},
+        {"type": "gbt", "trigger_list": True},
+        robs,
+        l1id_bits=l1id_bits,
+        card=card,
+        trigger=trigger,
+    )
     expect_all_built(run_of_card(rodeo, name, 20000), 8 * 20000, 20000)
 
 
@@ -111,14 +140,31 @@ def test_short_epochs_at_a_low_rate_lose_no_event(rodeo):
     card = {"links": 2, "elinks_per_link": 2, "ttc_link": True}
     trigger = {"rate": 60, "spacing": "periodic", "ecr_triggers": 5, "limit": 61}
     robs = [{"links": ["0x1000000000000000+2", "0x1000000000400000+2"]}]
-    name = configuration(rodeo, {"trigger_elink": TTC_ELINK}, {"type": "gbt", "trigger_list": True}, robs, card=card, trigger=trigger)
+    name = configuration(
+        rodeo, {"trigger_elink": TTC_ELINK}, {"type": "gbt", "trigger_list": True}, robs, card=card, trigger=trigger
+    )
     expect_all_built(run_of_card(rodeo, name, 61), 4 * 61, 61)
 
 
 def test_a_full_run_with_ids_of_a_byte_is_right_by_the_list(rodeo):
-    source = {"format": "full", "chunk_bytes": 200, "links": 3, "groups": 1, "events": 20000, "flush": "50ms", "run_length": 100}
+    source = {
+        "format": "full",
+        "chunk_bytes": 200,
+        "links": 3,
+        "groups": 1,
+        "events": 20000,
+        "flush": "50ms",
+        "run_length": 100,
+    }
     writer = {"type": "file_writer", "directory": "files", "min_free": "1MiB"}
-    name = configuration(rodeo, source, {"type": "full", "trigger_list": True}, [{"links_per_group": 3}], l1id_bits=8, consumers=(VERIFY, writer))
+    name = configuration(
+        rodeo,
+        source,
+        {"type": "full", "trigger_list": True},
+        [{"links_per_group": 3}],
+        l1id_bits=8,
+        consumers=(VERIFY, writer),
+    )
     report = run(rodeo, name)
     expect_all_built(report, 20000, 20000)
     rodeo("data", "verify", *report["files"])
@@ -129,7 +175,11 @@ def test_skipped_events_between_resets_that_ids_hide_are_right(rodeo):
     source = {"links": 4, "occupancy": 0.26, "ecr_triggers": 90, "events": 20000}
     report = run(rodeo, configuration(rodeo, source, {"type": "gbt", "trigger_list": True}, [{}], l1id_bits=8))
     assert report["run"]["condition"] == "INCOMPLETE" and report["verified"]["mismatches"] == 0 and adds_up(report)
-    assert report["chunks"]["lost"] == {} and set(report["fragments"]["incomplete_by_reason"]) <= {"missing", "empty", "run_ended"}
+    assert report["chunks"]["lost"] == {} and set(report["fragments"]["incomplete_by_reason"]) <= {
+        "missing",
+        "empty",
+        "run_ended",
+    }
 
 
 @pytest.mark.parametrize("links, listed", [(2, False), (3, False), (1, True), (3, True)])
@@ -137,7 +187,14 @@ def test_a_full_card_without_a_fault_loses_nothing_at_defaults(rodeo, links, lis
     """Small chunks at the highest rate: a link of a group, and the list, may be behind by all triggers that the card holds."""
     card = {"mode": "full", "links": links, "links_per_group": links, "chunk_size": 40, "ttc_link": listed}
     source = {"trigger_elink": TTC_ELINK} if listed else {}
-    name = configuration(rodeo, source, {"type": "full", "trigger_list": listed}, [{"links_per_group": links}], card=card, trigger={"limit": 100000})
+    name = configuration(
+        rodeo,
+        source,
+        {"type": "full", "trigger_list": listed},
+        [{"links_per_group": links}],
+        card=card,
+        trigger={"limit": 100000},
+    )
     expect_all_built(run_of_card(rodeo, name, 100000), 100000, 100000)
 
 
@@ -145,6 +202,7 @@ def test_a_full_card_that_stands_still_loses_nothing(rodeo):
     card = {"mode": "full", "links": 3, "links_per_group": 3, "chunk_size": 40}
     name = configuration(rodeo, {}, {"type": "full"}, [{"links_per_group": 3}], card=card, trigger={"rate": "20kHz"})
     with emulated(rodeo, name) as emulator, rodeo.start("readout", name, "--json", "-") as reader:
+
         def wait_for(triggers):
             deadline = time.monotonic() + scaled(20)
             while emulator_report(rodeo)["trigger"]["accepted"] < triggers:
@@ -165,7 +223,21 @@ def test_a_full_card_that_stands_still_loses_nothing(rodeo):
 
 def test_a_full_recording_that_is_looped_loses_nothing_at_its_seams(rodeo):
     """6001 events over three links: at each seam another link has the turn. Chunks are flagged until the new turns are known."""
-    rodeo("data", "record", "full.felix", "--events", 6001, "--set", "format=full", "--set", "links=3", "--set", "groups=1", "--set", "chunk_bytes=200")
+    rodeo(
+        "data",
+        "record",
+        "full.felix",
+        "--events",
+        6001,
+        "--set",
+        "format=full",
+        "--set",
+        "links=3",
+        "--set",
+        "groups=1",
+        "--set",
+        "chunk_bytes=200",
+    )
     source = {"type": "file", "file": "full.felix", "loop": True}
     report = run(rodeo, configuration(rodeo, source, {"type": "full"}, [{"links_per_group": 3}]), "--events", 30000)
     chunks, fragments = report["chunks"]["sent"], report["fragments"]
@@ -173,7 +245,9 @@ def test_a_full_recording_that_is_looped_loses_nothing_at_its_seams(rodeo):
     assert report["chunks"] == {"sent": chunks, "built": chunks, "lost": {}}
     assert report["verified"] == {"chunks": chunks, "mismatches": 0}
     assert (fragments["built"], fragments["skipped_events"]) == (chunks, 0)
-    assert set(fragments["incomplete_by_reason"]) <= {"doubtful_id"} and fragments["incomplete"] <= 30 * (chunks // 6001)
+    assert set(fragments["incomplete_by_reason"]) <= {"doubtful_id"} and fragments["incomplete"] <= 30 * (
+        chunks // 6001
+    )
 
 
 @pytest.mark.slow

@@ -66,9 +66,17 @@ class Scenario:
         period = min(1 << self.bits, self.reset or 1 << 24)
         silence = int(period * draw.uniform(0.5, 20 if self.bits == 8 else 3))
         begin = 0 if self.kind == "late" else draw.randrange(200, 800)
-        bad = {"none": 0, "silent": 1, "late": 1, "several": 2 if self.full or self.links > 4 else 1, "blocks": 2}[self.kind]
-        links = range(draw.randrange(self.turns), self.links, self.turns) if self.full else draw.sample(range(self.links), bad)
-        self.silent = {link: (begin, begin + silence + draw.randrange(20)) for link in list(links)[:bad]}  # fewer than half of the links
+        bad = {"none": 0, "silent": 1, "late": 1, "several": 2 if self.full or self.links > 4 else 1, "blocks": 2}[
+            self.kind
+        ]
+        links = (
+            range(draw.randrange(self.turns), self.links, self.turns)
+            if self.full
+            else draw.sample(range(self.links), bad)
+        )
+        self.silent = {
+            link: (begin, begin + silence + draw.randrange(20)) for link in list(links)[:bad]
+        }  # fewer than half of the links
         self.lost_blocks = draw.randrange(1, 3)
         self.events = begin + silence + 1500
 
@@ -148,10 +156,19 @@ def replay(rodeo, seed):
     for old in ("sound.felix", "damaged.felix"):
         (rodeo.directory / old).unlink(missing_ok=True)
     written = damage(of, record(rodeo, of), rodeo.directory / "damaged.felix")
-    (rodeo.directory / "replay.toml").write_text(READOUT.format(
-        rate=of.rate, bits=of.bits, builder="full" if of.full else "gbt", workers=of.workers, bcid_offset=4 if of.bcid else -1,
-        turns=of.turns if of.full else 0))
-    report = json.loads(rodeo("readout", "replay.toml", "--set", f"readout.consumer[0].directory=out{seed}", "--json", "-").stdout)
+    (rodeo.directory / "replay.toml").write_text(
+        READOUT.format(
+            rate=of.rate,
+            bits=of.bits,
+            builder="full" if of.full else "gbt",
+            workers=of.workers,
+            bcid_offset=4 if of.bcid else -1,
+            turns=of.turns if of.full else 0,
+        )
+    )
+    report = json.loads(
+        rodeo("readout", "replay.toml", "--set", f"readout.consumer[0].directory=out{seed}", "--json", "-").stdout
+    )
     assert adds_up(report), of
     files = [rodeo.directory / file for file in report["files"]]
     found = judge(of, written, files)

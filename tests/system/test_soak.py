@@ -15,7 +15,10 @@ import soak as soaks  # noqa: E402
 PROCESSES = ["supervisor", "router", "readout1", "readout2", "node1", "node2", "recorder1", "recorder2"]
 
 
-of_data_files = pytest.mark.skipif(not list((BUILD / "python" / "rodeo").glob("_data*.so")), reason="this build has no Python modules (sanitizers), which read the files")
+of_data_files = pytest.mark.skipif(
+    not list((BUILD / "python" / "rodeo").glob("_data*.so")),
+    reason="this build has no Python modules (sanitizers), which read the files",
+)
 
 
 def plan(seconds, seed):
@@ -57,7 +60,9 @@ def test_a_long_run_stops_and_kills_each_process_for_up_to_a_minute():
 
 def test_what_is_counted_and_what_files_have_is_compared():
     assert not books.decided_otherwise(ids(1, 2), ids(1, 2, 3), "debug")
-    assert books.decided_otherwise(ids(1, 2), ids(2, 3), "debug") == ["events that count as debug and are in no debug file, 1: 0x1"]
+    assert books.decided_otherwise(ids(1, 2), ids(2, 3), "debug") == [
+        "events that count as debug and are in no debug file, 1: 0x1"
+    ]
 
 
 def test_events_in_one_place_each_are_well():
@@ -66,14 +71,17 @@ def test_events_in_one_place_each_are_well():
     assert (found.accepted, found.debug, found.rejected, found.lost) == (1, 1, 1, {"readout_died": 1})
 
 
-@pytest.mark.parametrize("places, complaint", [
-    ({"recorded": [1]}, "nowhere, 1: 0x2"),
-    ({"recorded": [1, 1, 2]}, "twice in accepted files, 1: 0x1"),
-    ({"recorded": [1, 2], "rejected": [2]}, "in rejected and elsewhere (accepted), 1: 0x2"),
-    ({"recorded": [1, 2], "debug": [1]}, "in debug and elsewhere (accepted), 1: 0x1"),
-    ({"recorded": [1, 2, 3]}, "no trigger was given for, 1: 0x3"),
-    ({"recorded": [1, 2], "died": [2]}, "lost (readout_died) and elsewhere"),
-])
+@pytest.mark.parametrize(
+    "places, complaint",
+    [
+        ({"recorded": [1]}, "nowhere, 1: 0x2"),
+        ({"recorded": [1, 1, 2]}, "twice in accepted files, 1: 0x1"),
+        ({"recorded": [1, 2], "rejected": [2]}, "in rejected and elsewhere (accepted), 1: 0x2"),
+        ({"recorded": [1, 2], "debug": [1]}, "in debug and elsewhere (accepted), 1: 0x1"),
+        ({"recorded": [1, 2, 3]}, "no trigger was given for, 1: 0x3"),
+        ({"recorded": [1, 2], "died": [2]}, "lost (readout_died) and elsewhere"),
+    ],
+)
 def test_what_is_wrong_is_named(places, complaint):
     found = settled([1, 2], **places)
     assert any(complaint in one for one in found.wrong), found.wrong

@@ -9,13 +9,16 @@ from conftest import scaled
 from running_readout import CONFIGURATION, adds_up, write_configuration
 
 # No subscriber comes; the stop would wait an hour for one.
-WAITING_READOUT = CONFIGURATION[: CONFIGURATION.index("[[readout.consumer]]")] + """
+WAITING_READOUT = (
+    CONFIGURATION[: CONFIGURATION.index("[[readout.consumer]]")]
+    + """
 [[readout.consumer]]
 type = "publish"
 queue = 4
 wait_for_subscriber = true
 grace = "3600s"
 """
+)
 
 SUPERVISOR = """
 [farm.supervisor]
@@ -48,8 +51,18 @@ def ended(process, exit_code):
 
 @pytest.mark.slow
 def test_a_readout_that_waits_for_nobody_ends_and_counts_what_waited(rodeo):
-    with rodeo.start("readout", write_configuration(rodeo, WAITING_READOUT), "--json", "-", "--set", "readout.stop_limit=12s",
-                     "--set", "readout.builder.window=256", "--set", "readout.builder.buffers=300") as process:
+    with rodeo.start(
+        "readout",
+        write_configuration(rodeo, WAITING_READOUT),
+        "--json",
+        "-",
+        "--set",
+        "readout.stop_limit=12s",
+        "--set",
+        "readout.builder.window=256",
+        "--set",
+        "readout.builder.buffers=300",
+    ) as process:
         deadline = time.monotonic() + scaled(30)
         status = {"standing": []}
         while not status["standing"]:
@@ -69,9 +82,13 @@ def test_a_readout_that_waits_for_nobody_ends_and_counts_what_waited(rodeo):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "verb", "text"), [("supervisor", "supervise", SUPERVISOR), ("recorder", "record", RECORDER)])
+@pytest.mark.parametrize(
+    ("kind", "verb", "text"), [("supervisor", "supervise", SUPERVISOR), ("recorder", "record", RECORDER)]
+)
 def test_a_process_of_the_farm_ends_though_it_would_wait_for_an_hour(rodeo, kind, verb, text):
-    with rodeo.start("farm", verb, write_configuration(rodeo, text), "--json", "-", "--set", f"farm.{kind}.stop_limit=6s") as process:
+    with rodeo.start(
+        "farm", verb, write_configuration(rodeo, text), "--json", "-", "--set", f"farm.{kind}.stop_limit=6s"
+    ) as process:
         deadline = time.monotonic() + scaled(30)
         while not any(socket.is_socket() for socket in rodeo.directory.rglob(f"{kind}.control")):
             assert process.poll() is None and time.monotonic() < deadline

@@ -27,7 +27,13 @@ def test_each_process_has_its_verdict_rate_and_losses(rodeo):
         assert set(seen) == {"readout", "emulator"}
         one = seen["readout"]
         assert (one["name"], one["phase"], one["run"], one["verdict"]) == ("test", "running", 7, "GOOD")
-        assert one["pid"] == readout.process.pid and one["rate_hz"] > 0 and one["lost"] == {} and one["rss_bytes"] > 1e6 and one["cpu"] >= 0
+        assert (
+            one["pid"] == readout.process.pid
+            and one["rate_hz"] > 0
+            and one["lost"] == {}
+            and one["rss_bytes"] > 1e6
+            and one["cpu"] >= 0
+        )
         text = rodeo("top", "--interval", "10ms").stdout
         assert "GOOD" in text and "nothing" in text and "\x1b" not in text
         assert rodeo("top", "-o", "csv", "--interval", "10ms").stdout.startswith("name,kind,pid")
@@ -37,7 +43,10 @@ def test_the_worst_links_are_named(rodeo):
     with running(rodeo) as readout:
         fid = readout.links()[3]["fid"]
         readout.ask("link", "remove", fid)
-        readout.wait_until(lambda status: any(link["state"] == "removed" for rob in status["robs"] for link in rob["links"]), "it is removed")
+        readout.wait_until(
+            lambda status: any(link["state"] == "removed" for rob in status["robs"] for link in rob["links"]),
+            "it is removed",
+        )
         worst = top(rodeo)["worst_links"]
         assert [(one["fid"], one["process"], one["state"]) for one in worst] == [(fid, "test", "removed")]
         assert fid in rodeo("top", "--interval", "10ms").stdout

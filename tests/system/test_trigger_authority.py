@@ -37,12 +37,17 @@ def emulator(rodeo, name, *settings):
 @contextlib.contextmanager
 def two_emulators(rodeo, where="two-emulators", authority=(), follower=(), follower_first=False):
     """Both processes by name, when the follower is connected."""
-    settings = {"authority": [f"emulator.trigger.serve={where}", *authority], "follower": [f"emulator.trigger.follow={where}", *follower]}
+    settings = {
+        "authority": [f"emulator.trigger.serve={where}", *authority],
+        "follower": [f"emulator.trigger.follow={where}", *follower],
+    }
     processes = {}
     try:
         for name in reversed(NAMES) if follower_first else NAMES:
             processes[name] = emulator(rodeo, name, *settings[name])
-            until(lambda name=name: processes[name].poll() is not None or status(rodeo, name), f"{name} does not answer")
+            until(
+                lambda name=name: processes[name].poll() is not None or status(rodeo, name), f"{name} does not answer"
+            )
             assert processes[name].poll() is None, processes[name].stderr.read()
         until(lambda: link(rodeo)["connected"], "the follower does not follow")
         yield processes
@@ -79,8 +84,21 @@ def whole(rodeo, report, stderr, before=(0, 0)):
 
 @contextlib.contextmanager
 def endless_reader(rodeo, card):
-    with rodeo.start("card", "bench", "dma", "--id", card, "--bytes", "100GB", "--buffer-size", "32MiB", "--superpage-size", "256KiB",
-                     "--error-check", "none") as reader:
+    with rodeo.start(
+        "card",
+        "bench",
+        "dma",
+        "--id",
+        card,
+        "--bytes",
+        "100GB",
+        "--buffer-size",
+        "32MiB",
+        "--superpage-size",
+        "256KiB",
+        "--error-check",
+        "none",
+    ) as reader:
         yield
         reader.terminate()
         reader.communicate(timeout=scaled(20))
@@ -115,7 +133,9 @@ def test_two_emulators_are_built_to_whole_fragments(rodeo, way):
 def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
     with two_emulators(rodeo) as processes:
         # Else the readout would give up events that wait this long for a card, which is not tested here.
-        with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.timeout=30s") as reader:
+        with rodeo.start(
+            "readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.timeout=30s"
+        ) as reader:
             until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
             processes["follower"].send_signal(signal.SIGSTOP)
             time.sleep(0.5)
@@ -134,13 +154,17 @@ def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
         longest = "follower" if follower["vetoed"] > busiest["vetoed"] else busiest["name"]
         assert authority["trigger"]["busy_card"] == longest
         # The follower's functions count the time without room, and the authority counts the vetoed triggers.
-        assert all(one["dead_time_fraction"] is None and one["vetoed"] == 0 for one in status(rodeo, "follower")["functions"])
+        assert all(
+            one["dead_time_fraction"] is None and one["vetoed"] == 0 for one in status(rodeo, "follower")["functions"]
+        )
 
 
 def test_a_readout_that_stood_still_loses_nothing_of_either_card(rodeo):
     """Both cards hold more events than the builder's window: the card that is read first must wait for the other."""
     with two_emulators(rodeo):
-        with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.window=1024") as reader:
+        with rodeo.start(
+            "readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.window=1024"
+        ) as reader:
             until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
             reader.send_signal(signal.SIGSTOP)
             before = triggers(rodeo, "follower")
@@ -163,7 +187,10 @@ def test_a_follower_that_is_killed_is_dropped_and_said_so(rodeo):
         with endless_reader(rodeo, "3b:00.0"), endless_reader(rodeo, "5e:00.0"):
             until(lambda: all(triggers(rodeo, name) > 1000 for name in NAMES), "no triggers")
             processes["follower"].kill()
-            until(lambda: status(rodeo, "authority")["trigger"]["counters"].get("followers_dropped") == 1, "it is not dropped")
+            until(
+                lambda: status(rodeo, "authority")["trigger"]["counters"].get("followers_dropped") == 1,
+                "it is not dropped",
+            )
             before = triggers(rodeo, "authority")
             until(lambda: triggers(rodeo, "authority") > before + 1000, "the other card has stopped")
         # A new follower with the same name starts at the current trigger.
@@ -204,31 +231,46 @@ def test_who_must_not_follow_is_refused(rodeo):
         assert "error[trigger.refused]" in done.stderr and "`other`" in done.stderr
         done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.card[0].seed=9", exit_code=5)
         assert "seed 9" in done.stderr
-        done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.name=other", "--set", "emulator.trigger.follow=", "--set",
-                     "emulator.trigger.serve=two-emulators", exit_code=5)
+        done = rodeo(
+            "emulate",
+            EXAMPLE / "follower.toml",
+            "--set",
+            "emulator.name=other",
+            "--set",
+            "emulator.trigger.follow=",
+            "--set",
+            "emulator.trigger.serve=two-emulators",
+            exit_code=5,
+        )
         assert "error[trigger.taken]" in done.stderr
     finally:
         process.terminate()
         process.communicate(timeout=scaled(20))
 
 
-@pytest.mark.parametrize("settings, what", [
-    (["emulator.trigger.rate=1kHz"], "belongs to the authority"),
-    (["emulator.trigger.serve=x"], "cannot serve"),
-    (["emulator.trigger.follow=nowhere:port"], "no port"),
-])
+@pytest.mark.parametrize(
+    "settings, what",
+    [
+        (["emulator.trigger.rate=1kHz"], "belongs to the authority"),
+        (["emulator.trigger.serve=x"], "cannot serve"),
+        (["emulator.trigger.follow=nowhere:port"], "no port"),
+    ],
+)
 def test_keys_that_do_not_fit_are_refused(rodeo, settings, what):
     sets = [argument for one in settings for argument in ("--set", one)]
     done = rodeo("emulate", EXAMPLE / "follower.toml", *sets, exit_code=3)
     assert what in done.stderr
 
 
-@pytest.mark.parametrize("settings", [
-    ["mode=full", "link_speed=11Gbps"],
-    ["mode=full", "links=24", "link_speed=9.6Gbps"],
-    ["elinks_per_link=40", "link_speed=320Mbps"],
-    ["link_speed=fast"],
-])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["mode=full", "link_speed=11Gbps"],
+        ["mode=full", "links=24", "link_speed=9.6Gbps"],
+        ["elinks_per_link=40", "link_speed=320Mbps"],
+        ["link_speed=fast"],
+    ],
+)
 def test_speeds_that_fibres_do_not_have_are_refused(rodeo, settings):
     sets = [argument for one in settings for argument in ("--set", f"emulator.card[0].{one}")]
     done = rodeo("emulate", EXAMPLE / "authority.toml", *sets, exit_code=3)
@@ -244,13 +286,24 @@ def test_a_luminosity_block_and_a_scan_step_begin_with_the_next_trigger(rodeo):
             first = int(re.fullmatch(r"from trigger (\d+) on: luminosity block 5, scan step 7\n", said)[1])
             until(lambda: status(rodeo, "authority")["trigger"]["accepted"] > first, "no later trigger comes")
             rodeo("emulate", "advance", "--lumi-block", 9, "--name", "authority")
-            until(lambda: status(rodeo, "authority")["trigger"]["marks"][-1]["lumi_block"] == 9, "the third block does not begin")
+            until(
+                lambda: status(rodeo, "authority")["trigger"]["marks"][-1]["lumi_block"] == 9,
+                "the third block does not begin",
+            )
             marks = status(rodeo, "authority")["trigger"]["marks"]
-            until(lambda: [each["lumi_block"] for each in status(rodeo, "follower")["trigger"]["marks"]][-1:] == [9], "the follower does not get the mark")
+            until(
+                lambda: [each["lumi_block"] for each in status(rodeo, "follower")["trigger"]["marks"]][-1:] == [9],
+                "the follower does not get the mark",
+            )
             readout.terminate()
             readout.communicate(timeout=scaled(30))
         assert [(each["lumi_block"], each["scan_step"]) for each in marks] == [(4, 0), (5, 7), (9, 7)]
         assert marks[0]["sequence"] == 0 and marks[1]["sequence"] == first < marks[2]["sequence"]
         assert [each["id"] for each in marks] == sorted({each["id"] for each in marks})
-        assert "expected next, or a number" in rodeo("emulate", "advance", "--lumi-block", "soon", "--name", "authority", exit_code=2).stderr
-        assert "follows" in rodeo("emulate", "advance", "--lumi-block", "next", "--name", "follower", exit_code=5).stderr
+        assert (
+            "expected next, or a number"
+            in rodeo("emulate", "advance", "--lumi-block", "soon", "--name", "authority", exit_code=2).stderr
+        )
+        assert (
+            "follows" in rodeo("emulate", "advance", "--lumi-block", "next", "--name", "follower", exit_code=5).stderr
+        )

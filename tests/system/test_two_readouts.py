@@ -61,7 +61,9 @@ def test_readouts_give_a_trigger_one_identity_or_flag_it(rodeo, seed):
 
 
 def test_a_readout_that_starts_late_with_short_ids_ends_by_name(rodeo):
-    mixed, flagged, sound, report = run_of_two(rodeo, random.Random(1), begin=0, silence=300, more=20_000, exit_codes=(1,))
+    mixed, flagged, sound, report = run_of_two(
+        rodeo, random.Random(1), begin=0, silence=300, more=20_000, exit_codes=(1,)
+    )
     assert mixed == 0, (mixed, flagged, sound)
     assert "readout.joined_unplaced" in report["run"]["failure"], report["run"]
 
@@ -77,7 +79,9 @@ def run_of_two(rodeo, draw, begin, silence, more=2000, exit_codes=(0,)):
         farm.configure(selection=ALL)
         silent = f"silent_link = 0\nsilent_from = {begin}\nsilent_for = {silence}"
         for name, rob, links, silence_of in (("one", "0x00510001", 3, ""), ("two", "0x00520001", 1, silent)):
-            text = READOUT.format(name=name, rob=rob, links=links, events=events, silence=silence_of, bcid_offset=draw.choice((-1, 4)))
+            text = READOUT.format(
+                name=name, rob=rob, links=links, events=events, silence=silence_of, bcid_offset=draw.choice((-1, 4))
+            )
             (rodeo.directory / f"{name}.toml").write_text(text)
         config = rodeo.directory / "farm.toml"
         config.write_text(config.read_text().replace('payload = "provable seed=1 crc=0"\n', ""))

@@ -98,12 +98,21 @@ class Card:
         return _card.bar(self._card, number)
 
     def dma(
-        self, channel=0, data_source="internal", buffer_bytes=64 << 20, superpage_bytes=1 << 20, patience_s=5.0, numa="card", check_firmware=True
+        self,
+        channel=0,
+        data_source="internal",
+        buffer_bytes=64 << 20,
+        superpage_bytes=1 << 20,
+        patience_s=5.0,
+        numa="card",
+        check_firmware=True,
     ):
         """Superpages of a channel; see Dma. `superpage_bytes` is a multiple of 32 KiB (FELIX: of its blocks), below 16 MiB for a CRU, and at most half of the
         buffer; a FELIX card's buffer is a whole number of superpages. The iterating thread stays on the CPUs of the card's NUMA node from the first superpage
         to the end of the `with`, unless it is pinned already. `numa` is "card", "off", or a node's number as a text."""
-        return Dma(_card.dma(self._card, channel, data_source, buffer_bytes, superpage_bytes, numa, check_firmware), patience_s)
+        return Dma(
+            _card.dma(self._card, channel, data_source, buffer_bytes, superpage_bytes, numa, check_firmware), patience_s
+        )
 
 
 def open(card_id, register_map=""):

@@ -71,13 +71,19 @@ class Acts:
         act = self.now
         if act is None or name in act.may_be_overtaken_by and act.overtaken_by in (None, name):
             return None
-        return f"{act.name} by {act.actor} is under way" + (f": it waits for {', '.join(act.waiting_for[:3])}" if act.waiting_for else "")
+        return f"{act.name} by {act.actor} is under way" + (
+            f": it waits for {', '.join(act.waiting_for[:3])}" if act.waiting_for else ""
+        )
 
     async def do(self, name, actor, limit_s, body, *, may_be_overtaken_by=()):
         """Runs `body(act)` as the only act and returns its result. The act continues if the caller is cancelled.
         Refused(control.busy) while another act is in progress, unless this one may overtake it: then this one first waits for its end."""
         if refusal := self.refusal(name):
-            raise Refused("control.busy", refusal, "wait until it is done; the page and `rodeo control status` say what it waits for")
+            raise Refused(
+                "control.busy",
+                refusal,
+                "wait until it is done; the page and `rodeo control status` say what it waits for",
+            )
         before = self.now
         act = Act(name, actor, limit_s, time.monotonic(), time.time_ns(), may_be_overtaken_by)
         if before is not None:
@@ -100,7 +106,9 @@ class Acts:
             act.began_s = time.monotonic()  # the limit does not include the wait for the act before
             return await body(act)
         except Overtaken as overtaken:
-            raise Refused("control.overtaken", f"{act.name} was not done to its end: {overtaken.by} took its place", "") from None
+            raise Refused(
+                "control.overtaken", f"{act.name} was not done to its end: {overtaken.by} took its place", ""
+            ) from None
         finally:
             act.ends.set()
             if self.now is act:

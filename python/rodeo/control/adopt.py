@@ -26,7 +26,9 @@ async def adopt(c):
     launched = await _recalled(c, "launched")
     launched = launched if isinstance(launched, dict) else {}
     lines = launched.get("lines")
-    c.launching.lines = {name: list(values) for name, values in lines if isinstance(values, list)} if isinstance(lines, list) else {}
+    c.launching.lines = (
+        {name: list(values) for name, values in lines if isinstance(values, list)} if isinstance(lines, list) else {}
+    )
     await c.observer.look()
     processes = launched.get("processes") if isinstance(launched.get("processes"), dict) else {}
     for each in c.observer.members.values():
@@ -66,8 +68,15 @@ async def _adopt_run(c):
         return
     row = rows[-1]
     if kept is None or kept.number != row["number"]:
-        kept = OpenRun(number=row["number"], type=row.get("type") or "", holder=row.get("holder") or "", comment=row.get("comment") or "",
-                       directory=str(c.folders.run(row["number"])), asked_ns=row.get("asked_ns"), first_event_ns=row.get("first_event_ns"))
+        kept = OpenRun(
+            number=row["number"],
+            type=row.get("type") or "",
+            holder=row.get("holder") or "",
+            comment=row.get("comment") or "",
+            directory=str(c.folders.run(row["number"])),
+            asked_ns=row.get("asked_ns"),
+            first_event_ns=row.get("first_event_ns"),
+        )
     c.run = kept
     c.run.blocks = await _blocks(c) or c.run.blocks
 

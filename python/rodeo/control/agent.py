@@ -44,7 +44,13 @@ class Agent:
     """Used by one event loop; `children` are the processes."""
 
     def __init__(self, system, host, directory, leash_s=LEASH_S, end_after_s=None, to_the_end=False):
-        self.system, self.host, self.leash_s, self.end_after_s, self.to_the_end = system, host, leash_s, end_after_s, to_the_end
+        self.system, self.host, self.leash_s, self.end_after_s, self.to_the_end = (
+            system,
+            host,
+            leash_s,
+            end_after_s,
+            to_the_end,
+        )
         self.leaving = False
         self.children = Children(system, host, directory)
         self.ended = asyncio.Event()
@@ -55,7 +61,9 @@ class Agent:
     async def tick(self):
         """Called once a second: bounds the logs, and ends the agent after its leash."""
         logs = self.children.logs_of()
-        await asyncio.to_thread(bound_all, [*logs, *(str(Path(log).with_suffix(".jsonl")) for log in logs)])  # programs may not bound their own logs
+        await asyncio.to_thread(
+            bound_all, [*logs, *(str(Path(log).with_suffix(".jsonl")) for log in logs)]
+        )  # programs may not bound their own logs
         self.children.note_lengths()
         if self.leaving and not self.children.running():
             self.ended.set()
@@ -70,7 +78,13 @@ class Agent:
             self._alone_since = time.monotonic()
         elif alone_s > self.end_after_s:
             LOG.warning("no connection for %g s: all processes are ended", self.end_after_s)
-            await asyncio.gather(*(self.children.end(child.name, GRACE_S) for child in self.children.list() if child.state == "running" or child.left))
+            await asyncio.gather(
+                *(
+                    self.children.end(child.name, GRACE_S)
+                    for child in self.children.list()
+                    if child.state == "running" or child.left
+                )
+            )
             self.ended.set()
 
     def terminated(self):
@@ -126,7 +140,11 @@ class Agent:
         verb = request.pop("do", None)
         found = getattr(self, f"do_{verb}", None) if isinstance(verb, str) else None
         if found is None:
-            raise Refused("control.unknown_request", f"`{verb}` is no request of an agent", "hello launch signal end list ask tail records forget disk sha256 read health leave")
+            raise Refused(
+                "control.unknown_request",
+                f"`{verb}` is no request of an agent",
+                "hello launch signal end list ask tail records forget disk sha256 read health leave",
+            )
         try:
             return await found(**request)
         except TypeError as error:
@@ -135,7 +153,15 @@ class Agent:
     # Requests
 
     async def do_hello(self):
-        return {"version": VERSION, "system": self.system, "host": self.host, "pid": os.getpid(), "node": os.uname().nodename, "directory": str(self.children.directory), "time_ns": time.time_ns()}
+        return {
+            "version": VERSION,
+            "system": self.system,
+            "host": self.host,
+            "pid": os.getpid(),
+            "node": os.uname().nodename,
+            "directory": str(self.children.directory),
+            "time_ns": time.time_ns(),
+        }
 
     async def do_health(self, temperatures=True):
         """Reads the clock last: the sensors may take long."""
@@ -160,7 +186,9 @@ class Agent:
         child = self.children.child(name)
         if not child.socket:
             raise Refused("control.unreachable", f"{name} has no control socket", "")
-        return await lines.ask(place.runtime_socket(child.socket), request, min(max(float(within_s), 0.0), LONGEST_ASK_S))
+        return await lines.ask(
+            place.runtime_socket(child.socket), request, min(max(float(within_s), 0.0), LONGEST_ASK_S)
+        )
 
     async def do_tail(self, name, lines, search=""):
         return await asyncio.to_thread(agent_logs.tail, self.children.child(name).log, int(lines), str(search))
@@ -194,7 +222,9 @@ class Agent:
         """Ends the agent if no process runs."""
         running = [child.name for child in self.children.list() if child.state == "running" or child.left]
         if running:
-            raise Refused("control.runs", f"the agent stays: {', '.join(running[:5])} run{'s' if len(running) == 1 else ''}", "")
+            raise Refused(
+                "control.runs", f"the agent stays: {', '.join(running[:5])} run{'s' if len(running) == 1 else ''}", ""
+            )
         self.ended.set()
 
 
@@ -257,7 +287,9 @@ async def serve(agent, socket_path):
     agent.children.open()
     before = os.umask(0o177)
     try:
-        server = await asyncio.start_unix_server(agent.connected, path=str(socket_path), limit=LONGEST_REQUEST, backlog=64)
+        server = await asyncio.start_unix_server(
+            agent.connected, path=str(socket_path), limit=LONGEST_REQUEST, backlog=64
+        )
     finally:
         os.umask(before)
     loop = asyncio.get_running_loop()
@@ -278,10 +310,25 @@ def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m rodeo.control.agent", description=__doc__)
     parser.add_argument("--system", required=True, help="name of the system")
     parser.add_argument("--host", default="local", help="the name of this host in the system file")
-    parser.add_argument("--directory", required=True, help="the directory for logs, exits and the list of launched processes")
-    parser.add_argument("--leash", type=float, default=LEASH_S, help="ends after so many seconds without a connection and without a process")
-    parser.add_argument("--end-after", type=float, help="ends all processes and itself after so many seconds without a connection; default: never")
-    parser.add_argument("--to-the-end", action="store_true", help="on SIGTERM asks all processes to end, and waits for them: for a job that ends with its agent")
+    parser.add_argument(
+        "--directory", required=True, help="the directory for logs, exits and the list of launched processes"
+    )
+    parser.add_argument(
+        "--leash",
+        type=float,
+        default=LEASH_S,
+        help="ends after so many seconds without a connection and without a process",
+    )
+    parser.add_argument(
+        "--end-after",
+        type=float,
+        help="ends all processes and itself after so many seconds without a connection; default: never",
+    )
+    parser.add_argument(
+        "--to-the-end",
+        action="store_true",
+        help="on SIGTERM asks all processes to end, and waits for them: for a job that ends with its agent",
+    )
     options = parser.parse_args(argv)
     modes.take_from_environment()
     signal.signal(signal.SIGHUP, lambda *_: None)  # not SIG_IGN: launched processes would inherit it
@@ -291,7 +338,9 @@ def main(argv=None):
         path = socket_of(options.system, options.host)
         own = directory_held(directory)
         if own is None:
-            raise Refused("control.agent_runs", f"another agent already uses {directory}: with another RODEO_RUNTIME_DIR?", "")
+            raise Refused(
+                "control.agent_runs", f"another agent already uses {directory}: with another RODEO_RUNTIME_DIR?", ""
+            )
         lock = place.hold(path)
         if lock is None:
             raise Refused("control.agent_runs", f"an agent of {options.system} runs on this host already", "")
@@ -303,7 +352,9 @@ def main(argv=None):
     kernel.allow_cores()
 
     async def run():
-        await serve(Agent(options.system, options.host, directory, options.leash, options.end_after, options.to_the_end), path)
+        await serve(
+            Agent(options.system, options.host, directory, options.leash, options.end_after, options.to_the_end), path
+        )
 
     try:
         asyncio.run(run())

@@ -1,8 +1,8 @@
 """The processes of an agent: it starts them, watches them, ends them on request. If it is killed, the next agent finds them.
 
-    launch() ─► running ──the kernel reports its end──► exited ──forget()──► not known
-                   ▲
-    adopt() ───────┘  from the state file, or by the mark in a process's environment: the agent sees its end, but not its exit status
+launch() ─► running ──the kernel reports its end──► exited ──forget()──► not known
+               ▲
+adopt() ───────┘  from the state file, or by the mark in a process's environment: the agent sees its end, but not its exit status
 """
 
 import asyncio
@@ -26,7 +26,21 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KILLED_S = 10.0  # after KILL a process ends within this time, unless it hangs in the kernel
 LOOK_S = 0.05
 LONGEST_GRACE_S = 3600.0
-KEPT = ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag", "exited", "exit_status", "signal", "core", "cpu_seconds")
+KEPT = (
+    "name",
+    "pid",
+    "start_ticks",
+    "started_ns",
+    "directory",
+    "log",
+    "socket",
+    "tag",
+    "exited",
+    "exit_status",
+    "signal",
+    "core",
+    "cpu_seconds",
+)
 
 
 LAST_BYTES = 16 * 1024  # the end of a log in which the last error is searched
@@ -72,9 +86,21 @@ class Child:
         if found is not None:
             self.cpu_seconds = found.cpu_seconds
         return AgentProcess(
-            name=self.name, pid=self.pid, started_ns=self.started_ns, state="exited" if self.exited else "running", exit_status=self.exit_status,
-            signal=self.signal, core=self.core, cpu_seconds=self.cpu_seconds, rss_bytes=found.rss_bytes if found else None, log=self.log,
-            socket=self.socket, tag=self.tag, left=self.left, said=self.said)
+            name=self.name,
+            pid=self.pid,
+            started_ns=self.started_ns,
+            state="exited" if self.exited else "running",
+            exit_status=self.exit_status,
+            signal=self.signal,
+            core=self.core,
+            cpu_seconds=self.cpu_seconds,
+            rss_bytes=found.rss_bytes if found else None,
+            log=self.log,
+            socket=self.socket,
+            tag=self.tag,
+            left=self.left,
+            said=self.said,
+        )
 
 
 class Children:
@@ -84,7 +110,9 @@ class Children:
         # The runtime directory distinguishes two systems of one name, as for sockets.
         self.mark, self.directory = f"{place.runtime_directory()}:{system}@{host}/", Path(directory)
         self.logs, self.state_file = self.directory / "logs", self.directory / "agent.json"
-        self.own_environment = {"RODEO_RUNTIME_DIR": str(place.runtime_directory())}  # it must listen where the agent asks
+        self.own_environment = {
+            "RODEO_RUNTIME_DIR": str(place.runtime_directory())
+        }  # it must listen where the agent asks
         self.known = {}
         self.marks = {}  # log -> Marks: the times of its lines
         self.hidden = {}  # pid of an orphan that removed the mark from its environment -> (start ticks, name of the process that owns it)
@@ -95,8 +123,18 @@ class Children:
         """Takes over the processes of an earlier agent."""
         self.logs.mkdir(parents=True, exist_ok=True)
         for one in self._remembered():
-            child = Child(**{key: one[key] for key in ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag")})
-            child.exited, child.exit_status, child.signal, child.core = one["exited"], one["exit_status"], one["signal"], one["core"]
+            child = Child(
+                **{
+                    key: one[key]
+                    for key in ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag")
+                }
+            )
+            child.exited, child.exit_status, child.signal, child.core = (
+                one["exited"],
+                one["exit_status"],
+                one["signal"],
+                one["core"],
+            )
             child.cpu_seconds, child.said = one["cpu_seconds"], one.get("said", "")
             self.known[child.name] = child
             if not child.exited:
@@ -113,7 +151,11 @@ class Children:
                 LOG.info("the machine was restarted, or is another one: earlier processes have ended")
                 for one in stored["processes"]:
                     one["exited"] = True
-            return [one for one in stored["processes"] if isinstance(one["pid"], int) and NAME.fullmatch(one["name"]) and all(key in one for key in KEPT)]
+            return [
+                one
+                for one in stored["processes"]
+                if isinstance(one["pid"], int) and NAME.fullmatch(one["name"]) and all(key in one for key in KEPT)
+            ]
         except FileNotFoundError:
             return []
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -135,11 +177,15 @@ class Children:
         """Adopts processes that an agent launched and, killed at once, did not note: they lead a session and have our mark."""
         for name, pid in kernel.sessions_with(MARK, self.mark):
             child = self.known.get(name)
-            if NAME.fullmatch(name) and (child is None or (child.exited and child.pid != pid and pid not in child.left)):
+            if NAME.fullmatch(name) and (
+                child is None or (child.exited and child.pid != pid and pid not in child.left)
+            ):
                 found = kernel.seen(pid)
                 if found is None or (child is not None and found.start_ticks < child.start_ticks):
                     continue
-                child = Child(name, pid, found.start_ticks, time.time_ns(), str(self.directory), self.logs / f"{name}.log")
+                child = Child(
+                    name, pid, found.start_ticks, time.time_ns(), str(self.directory), self.logs / f"{name}.log"
+                )
                 self.known[name] = child
                 self._adopt(child)
 
@@ -147,7 +193,11 @@ class Children:
         """Starts the process of a LaunchSpec (as JSON). Refused: control.launched, control.launch, control.argument."""
         name, argv, environment = spec.get("name"), spec.get("argv"), spec.get("environment")
         if not (isinstance(name, str) and NAME.fullmatch(name)):
-            raise Refused("control.argument", f"`{name}` cannot be the name of a process", "letters, digits, dots, - and _, at most 64")
+            raise Refused(
+                "control.argument",
+                f"`{name}` cannot be the name of a process",
+                "letters, digits, dots, - and _, at most 64",
+            )
         if not (isinstance(argv, list) and argv and all(isinstance(word, str) for word in argv)):
             raise Refused("control.argument", f"{name}: argv is not a list of words", "")
         if not (isinstance(environment, dict) and all(isinstance(value, str) for value in environment.values())):
@@ -164,17 +214,38 @@ class Children:
             raise Refused("control.launch", f"{name}: cannot write {log}: {error.strerror}", "") from None
         self._note_length(str(log), time.time_ns())
         try:
-            popen = subprocess.Popen(argv, cwd=directory, env={**environment, **self.own_environment, **log_environment(log, name), MARK: self.mark + name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                     start_new_session=True)
+            popen = subprocess.Popen(
+                argv,
+                cwd=directory,
+                env={**environment, **self.own_environment, **log_environment(log, name), MARK: self.mark + name},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
         except (OSError, ValueError) as error:
-            raise Refused("control.launch", f"{name} cannot be started: {argv[0]}: {getattr(error, 'strerror', None) or error}", "check that the command exists and is executable") from None
+            raise Refused(
+                "control.launch",
+                f"{name} cannot be started: {argv[0]}: {getattr(error, 'strerror', None) or error}",
+                "check that the command exists and is executable",
+            ) from None
         finally:
             os.close(out)
         with contextlib.suppress(OSError, ValueError):
             kernel.allow_cores(bool(spec.get("core", True)), popen.pid)
         found = kernel.seen(popen.pid)
         tag = spec.get("tag") if isinstance(spec.get("tag"), dict) else {}
-        child = Child(name, popen.pid, found.start_ticks if found else 0, time.time_ns(), directory, log, str(spec.get("socket") or ""), tag, popen)
+        child = Child(
+            name,
+            popen.pid,
+            found.start_ticks if found else 0,
+            time.time_ns(),
+            directory,
+            log,
+            str(spec.get("socket") or ""),
+            tag,
+            popen,
+        )
         self.known[name] = child
         self._remember()
         LOG.info("%s launched, pid %d: %s", name, child.pid, " ".join(argv)[:1000])
@@ -215,9 +286,17 @@ class Children:
                 child.exit_status = os.WEXITSTATUS(status)
                 child.said = last_error(child.log) if child.exit_status else ""
         child.left = self._left(child)
-        LOG.info("%s (pid %d) has ended: %s%s", child.name, child.pid,
-                 f"signal {child.signal}" if child.signal else "exit status unknown" if child.exit_status is None else f"exit status {child.exit_status}",
-                 f"; its children still run: {child.left}" if child.left else "")
+        LOG.info(
+            "%s (pid %d) has ended: %s%s",
+            child.name,
+            child.pid,
+            f"signal {child.signal}"
+            if child.signal
+            else "exit status unknown"
+            if child.exit_status is None
+            else f"exit status {child.exit_status}",
+            f"; its children still run: {child.left}" if child.left else "",
+        )
         self._remember()
 
     def _left(self, child):
@@ -231,7 +310,11 @@ class Children:
                 leader = next((each.name for each in self.known.values() if each.pid == found.session), None)
                 if leader or child.exited:
                     self.hidden[pid] = (found.start_ticks, leader or child.name)
-        self.hidden = {pid: entry for pid, entry in self.hidden.items() if (found := kernel.seen(pid)) is not None and found.start_ticks == entry[0]}
+        self.hidden = {
+            pid: entry
+            for pid, entry in self.hidden.items()
+            if (found := kernel.seen(pid)) is not None and found.start_ticks == entry[0]
+        }
         hidden = [pid for pid, (_, name) in self.hidden.items() if name == child.name]
         return sorted({*kernel.processes_with(MARK, self.mark + child.name), *hidden} - {child.pid})
 
@@ -252,7 +335,10 @@ class Children:
 
     def _is_left(self, child, pid):
         found = kernel.seen(pid)
-        return found is not None and (kernel.variable_of(pid, MARK) == self.mark + child.name or self.hidden.get(pid, (0,))[0] == found.start_ticks)
+        return found is not None and (
+            kernel.variable_of(pid, MARK) == self.mark + child.name
+            or self.hidden.get(pid, (0,))[0] == found.start_ticks
+        )
 
     def ask_to_end(self):
         """Sends TERM to all running processes and to their left descendants."""
@@ -264,7 +350,10 @@ class Children:
     async def end(self, name, grace_s):
         """Sends TERM to the process and its descendants, after `grace_s` KILL. Returns the pids that still exist."""
         child = self.child(name)
-        for number, patience_s in ((signal.SIGTERM, min(max(grace_s, 0.0), LONGEST_GRACE_S)), (signal.SIGKILL, KILLED_S)):
+        for number, patience_s in (
+            (signal.SIGTERM, min(max(grace_s, 0.0), LONGEST_GRACE_S)),
+            (signal.SIGKILL, KILLED_S),
+        ):
             pids = self._left(child)
             if not child.exited and child.pid not in pids:
                 pids.append(child.pid)
@@ -273,7 +362,9 @@ class Children:
                     os.kill(pid, number)
                     os.kill(pid, signal.SIGCONT)  # a stopped process handles no other signal
             until = time.monotonic() + patience_s
-            while time.monotonic() < until and (not child.exited or any(kernel.seen(pid) for pid in pids if pid != child.pid)):
+            while time.monotonic() < until and (
+                not child.exited or any(kernel.seen(pid) for pid in pids if pid != child.pid)
+            ):
                 await asyncio.sleep(LOOK_S)
             if child.exited and not self._left(child):
                 break
@@ -289,7 +380,11 @@ class Children:
             raise Refused("control.runs", f"{name} runs, as process {child.pid}", "")
         child.left = self._left(child)
         if child.left:
-            raise Refused("control.runs", f"{name} has ended, but processes that it started still run: {', '.join(map(str, child.left))}", "rodeo control abort ends it")
+            raise Refused(
+                "control.runs",
+                f"{name} has ended, but processes that it started still run: {', '.join(map(str, child.left))}",
+                "rodeo control abort ends it",
+            )
         del self.known[name]
         self._remember()
 
@@ -332,7 +427,9 @@ class Children:
         """Writes the state file, so that the next agent finds the processes. If the disk is full, only this is lost."""
         part = self.state_file.with_suffix(".part")
         try:
-            part.write_text(json.dumps({"boot": kernel.boot_id(), "processes": [child.as_json() for child in self.known.values()]}))
+            part.write_text(
+                json.dumps({"boot": kernel.boot_id(), "processes": [child.as_json() for child in self.known.values()]})
+            )
             os.replace(part, self.state_file)
         except OSError as error:
             LOG.warning("cannot write %s: %s", self.state_file, error.strerror)

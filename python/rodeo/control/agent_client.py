@@ -15,7 +15,14 @@ from rodeo.control.refused import Refused
 
 HELLO_S = 10.0
 MOST_ATTEMPTS, ATTEMPT_S = 50, 0.1  # to reach the new agent after asking the old one to end
-AGAIN_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # wait before the next attempt after 1, 2, ... failures in a row; until then requests fail at once
+AGAIN_S = (
+    0.25,
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+)  # wait before the next attempt after 1, 2, ... failures in a row; until then requests fail at once
 
 
 class AgentHost(Host):
@@ -23,7 +30,9 @@ class AgentHost(Host):
 
     def __init__(self, name, launcher, patience=1.0):
         self.name, self.launcher, self.patience = name, launcher, patience
-        self.start_patience = max(1.0, patience)  # a patience below 1 shortens waits for answers, but not the start of a process
+        self.start_patience = max(
+            1.0, patience
+        )  # a patience below 1 shortens waits for answers, but not the start of a process
         self._numbers, self._waiting = itertools.count(1), {}
         self._reader = self._writer = self._task = None
         self._opening, self._failures, self._failed, self._again_s = None, 0, None, 0.0
@@ -41,7 +50,9 @@ class AgentHost(Host):
             return
         if self._opening is None:
             if self._failed is not None and time.monotonic() < self._again_s:
-                raise type(self._failed)(self._failed.code, self._failed.what, self._failed.next)  # a copy: the traceback of an object raised often would grow
+                raise type(self._failed)(
+                    self._failed.code, self._failed.what, self._failed.next
+                )  # a copy: the traceback of an object raised often would grow
             self._opening = asyncio.ensure_future(self._open())
             self._opening.add_done_callback(self._opened)
         await asyncio.shield(self._opening)
@@ -52,7 +63,11 @@ class AgentHost(Host):
         if error is None:
             self._failures, self._failed = 0, None
         else:
-            self._failed = error if isinstance(error, Refused) else Refused("control.internal", f"{type(error).__name__}: {error}", "")
+            self._failed = (
+                error
+                if isinstance(error, Refused)
+                else Refused("control.internal", f"{type(error).__name__}: {error}", "")
+            )
             self._again_s = time.monotonic() + AGAIN_S[min(self._failures, len(AGAIN_S) - 1)]
             self._failures += 1
 
@@ -74,19 +89,27 @@ class AgentHost(Host):
                 if attempt == 1:
                     raise
             await self._disconnect()
-        raise Refused("control.agent_runs", f"the agent of this system on {self.name} uses {other}, and does not end", "")
+        raise Refused(
+            "control.agent_runs", f"the agent of this system on {self.name} uses {other}, and does not end", ""
+        )
 
     async def _say_hello(self):
         """Connects. Returns the agent's directory if it is not this system's, else None. Refused: not connected."""
         try:
             self._reader, self._writer = await self.connect()
         except OSError as error:
-            raise Refused("control.host_silent", f"{self.name} does not answer: {error.strerror or error}", "") from None
+            raise Refused(
+                "control.host_silent", f"{self.name} does not answer: {error.strerror or error}", ""
+            ) from None
         self._task = asyncio.ensure_future(self._read(self._reader, self._writer))
         try:
             hello = await self._send("hello", HELLO_S)
             if not isinstance(hello, dict) or hello.get("version") != VERSION:
-                raise Refused("control.agent_version", f"the agent on {self.name} is of another version of Rodeo", "end it: rodeo control close, then launch again")
+                raise Refused(
+                    "control.agent_version",
+                    f"the agent on {self.name} is of another version of Rodeo",
+                    "end it: rodeo control close, then launch again",
+                )
         except Refused:
             await self._disconnect()
             raise
@@ -105,8 +128,11 @@ class AgentHost(Host):
         try:
             await self._send("leave", HELLO_S)
         except Refused as refused:
-            raise Refused("control.agent_runs", f"the agent of this system on {self.name} uses {directory}, and this system file has another control.directory: {refused.what}",
-                          "end them from the system file that launched them (rodeo control close), or give this system another name") from None
+            raise Refused(
+                "control.agent_runs",
+                f"the agent of this system on {self.name} uses {directory}, and this system file has another control.directory: {refused.what}",
+                "end them from the system file that launched them (rodeo control close), or give this system another name",
+            ) from None
         finally:
             await self._disconnect()
 
@@ -144,9 +170,15 @@ class AgentHost(Host):
             await writer.drain()
             return answered(await asyncio.wait_for(answer, timeout_s * self.patience), f"the agent on {self.name}")
         except asyncio.TimeoutError:
-            raise Refused("control.host_silent", f"{self.name} has not answered `{verb}` within {timeout_s * self.patience:g} s", "") from None
+            raise Refused(
+                "control.host_silent",
+                f"{self.name} has not answered `{verb}` within {timeout_s * self.patience:g} s",
+                "",
+            ) from None
         except OSError as error:
-            raise Refused("control.host_silent", f"the connection to {self.name} broke: {error.strerror or error}", "") from None
+            raise Refused(
+                "control.host_silent", f"the connection to {self.name} broke: {error.strerror or error}", ""
+            ) from None
         finally:
             self._waiting.pop(number, None)
 

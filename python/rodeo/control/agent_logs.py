@@ -30,7 +30,9 @@ def bound(path):
         Path(f"{path}.1").write_bytes(end)
         os.truncate(path, 0)
         with open(path, "ab") as log:
-            log.write(f"... {size - len(end)} bytes of this log were left out; the {len(end)} bytes before this line are in {path.name}.1\n".encode())
+            log.write(
+                f"... {size - len(end)} bytes of this log were left out; the {len(end)} bytes before this line are in {path.name}.1\n".encode()
+            )
     except OSError:
         return False
     return True
@@ -50,4 +52,4 @@ def tail(path, lines, search=""):
         found = found[1:]  # the first line is cut
     if search:
         found = [line for line in found if search.lower() in line.lower()]
-    return [line[:LONGEST_LINE] for line in found[-max(0, min(lines, MOST_LINES)):]] if lines > 0 else []
+    return [line[:LONGEST_LINE] for line in found[-max(0, min(lines, MOST_LINES)) :]] if lines > 0 else []

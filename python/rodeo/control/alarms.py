@@ -60,7 +60,12 @@ class Alarm:
         try:
             kept = {one.name: value[one.name] for one in fields(Alarm) if one.name in value}
             alarm = Alarm(**kept)
-            good = isinstance(alarm.cause, str) and alarm.severity in SEVERITIES and isinstance(alarm.raised_ns, int) and isinstance(alarm.what, str)
+            good = (
+                isinstance(alarm.cause, str)
+                and alarm.severity in SEVERITIES
+                and isinstance(alarm.raised_ns, int)
+                and isinstance(alarm.what, str)
+            )
             return alarm if good else None
         except TypeError:
             return None
@@ -71,7 +76,9 @@ class Book:
 
     def __init__(self, standing=(), shelf=None):
         """`standing` and `shelf`: from the database, from before a restart, as Alarm.as_json and shelf() wrote them; acknowledgements and shelves stay."""
-        self._shelf = {cause: one for cause, one in shelf.items() if _is_shelved(one)} if isinstance(shelf, dict) else {}
+        self._shelf = (
+            {cause: one for cause, one in shelf.items() if _is_shelved(one)} if isinstance(shelf, dict) else {}
+        )
         alarms = (self._on_shelf(alarm) for one in standing if (alarm := Alarm.from_json(one)) is not None)
         self._alarms = {alarm.cause: alarm for alarm in alarms if alarm is not None}
         self._history = {}
@@ -90,10 +97,14 @@ class Book:
 
     def learn(self, derived, process_numbers):
         """Remembers which metrics running processes report; forgets processes that no longer run."""
-        self._known = {name: metrics for name, metrics in self._known.items() if derived.phases.get(name) in ("running", "lost")}
+        self._known = {
+            name: metrics for name, metrics in self._known.items() if derived.phases.get(name) in ("running", "lost")
+        }
         for name, numbers in process_numbers.items():
             if derived.phases.get(name) == "running":
-                self._known.setdefault(name, set()).update(metric for metric in EXPECTED if numbers.get(metric) is not None)
+                self._known.setdefault(name, set()).update(
+                    metric for metric in EXPECTED if numbers.get(metric) is not None
+                )
 
     def evaluate(self, found, now_ns):
         """Takes the current Conditions. Returns the changes: [("raised" | "cleared" | "gone", Alarm)]; "gone": cleared and acknowledged."""
@@ -122,7 +133,11 @@ class Book:
     def _place(self, one, now_ns, happened):
         """Makes room for one more; False without room. An alarm replaces the oldest warning, cleared ones first; that acknowledges a cleared one."""
         if len(self._alarms) >= MOST_STANDING:
-            warnings = [each for each in self._alarms.values() if each.severity == "warning"] if one.severity == "alarm" else []
+            warnings = (
+                [each for each in self._alarms.values() if each.severity == "warning"]
+                if one.severity == "alarm"
+                else []
+            )
             oldest = min(warnings, key=lambda each: (each.cleared_ns is None, each.raised_ns), default=None)
             if oldest is None:
                 self.left_out += one.cause not in self._full
@@ -130,7 +145,9 @@ class Book:
                 return False
             del self._alarms[oldest.cause]
             if oldest.cleared_ns is not None:
-                happened.append(("gone", oldest if oldest.acked_by else replace(oldest, acked_by="rule", acked_ns=now_ns)))
+                happened.append(
+                    ("gone", oldest if oldest.acked_by else replace(oldest, acked_by="rule", acked_ns=now_ns))
+                )
             else:
                 self.left_out += oldest.cause not in self._full
                 self._full.add(oldest.cause)
@@ -141,12 +158,18 @@ class Book:
         worse = standing is not None and SEVERITIES.index(one.severity) < SEVERITIES.index(standing.severity)
         if worse:  # the shelved alarm was less severe
             self._shelf.pop(one.cause, None)
-        fresh = self._on_shelf(Alarm(one.cause, one.severity, now_ns, one.what, one.value, one.limit, one.do, one.process))
-        if standing is None or standing.cleared_ns is not None or worse:  # an alarm that returns or becomes worse must be acknowledged again
+        fresh = self._on_shelf(
+            Alarm(one.cause, one.severity, now_ns, one.what, one.value, one.limit, one.do, one.process)
+        )
+        if (
+            standing is None or standing.cleared_ns is not None or worse
+        ):  # an alarm that returns or becomes worse must be acknowledged again
             self._alarms[one.cause] = fresh
             return [("raised", fresh)]
         severity = standing.severity  # latched: a standing alarm does not become less severe
-        self._alarms[one.cause] = replace(standing, what=one.what, value=one.value, limit=one.limit, do=one.do, severity=severity)
+        self._alarms[one.cause] = replace(
+            standing, what=one.what, value=one.value, limit=one.limit, do=one.do, severity=severity
+        )
         return []
 
     def _over(self, cause, now_ns):
@@ -206,7 +229,9 @@ class Book:
             del self._shelf[cause]
             alarm = self._alarms.get(cause)
             if alarm is not None:
-                self._alarms[cause] = replace(alarm, shelved_by=None, shelved_until_ns=None, acked_by=None, acked_ns=None)
+                self._alarms[cause] = replace(
+                    alarm, shelved_by=None, shelved_until_ns=None, acked_by=None, acked_ns=None
+                )
                 happened.append(("raised", self._alarms[cause]))
         return happened
 
@@ -215,7 +240,13 @@ class Book:
         return tuple(
             sorted(
                 self._alarms.values(),
-                key=lambda one: (not one.asks, SEVERITIES.index(one.severity), one.cleared_ns is not None, -one.raised_ns, one.cause),
+                key=lambda one: (
+                    not one.asks,
+                    SEVERITIES.index(one.severity),
+                    one.cleared_ns is not None,
+                    -one.raised_ns,
+                    one.cause,
+                ),
             )
         )
 

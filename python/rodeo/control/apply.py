@@ -23,17 +23,30 @@ def draw(connection, record, floor=lambda known: 0, close=lambda connection: Non
     before, which these tables may lack; `known`: they have runs of this system. `close(connection)` closes rows of ended runs, which are still
     open in an older copy."""
     close(connection)
-    opened = connection.execute(sa.select(tables.run.c.number).where(tables.run.c.system == record["system"], tables.run.c.state == OPEN)).scalar()
+    opened = connection.execute(
+        sa.select(tables.run.c.number).where(tables.run.c.system == record["system"], tables.run.c.state == OPEN)
+    ).scalar()
     if opened is not None:
         return -opened
-    number = max([floor(_known(connection, record["system"])), *connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars(),
-                  connection.execute(sa.select(sa.func.max(tables.run.c.number))).scalar() or 0]) + 1
+    number = (
+        max(
+            [
+                floor(_known(connection, record["system"])),
+                *connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars(),
+                connection.execute(sa.select(sa.func.max(tables.run.c.number))).scalar() or 0,
+            ]
+        )
+        + 1
+    )
     _open(connection, {**record, "number": number})
     return number
 
 
 def _known(connection, system):
-    return connection.execute(sa.select(tables.run_number.c.last).where(tables.run_number.c.system == system)).scalar() is not None
+    return (
+        connection.execute(sa.select(tables.run_number.c.last).where(tables.run_number.c.system == system)).scalar()
+        is not None
+    )
 
 
 def _open(connection, record):
@@ -41,13 +54,36 @@ def _open(connection, record):
     number, configuration = record["number"], record.get("configuration")
     count(connection, record["system"], number)
     sha256 = keep_config(connection, configuration) if configuration is not None else None
-    connection.execute(tables.run.insert().values(
-        number=number, system=record["system"], type=record["type"], state=OPEN, flags="", asked_ns=record["asked_ns"], reason="", config_sha256=sha256,
-        build=record.get("build") or "", holder=record.get("holder") or "", comment=record.get("comment") or ""))
+    connection.execute(
+        tables.run.insert().values(
+            number=number,
+            system=record["system"],
+            type=record["type"],
+            state=OPEN,
+            flags="",
+            asked_ns=record["asked_ns"],
+            reason="",
+            config_sha256=sha256,
+            build=record.get("build") or "",
+            holder=record.get("holder") or "",
+            comment=record.get("comment") or "",
+        )
+    )
     for each in record.get("processes") or ():
-        upsert(connection, tables.process, {"run": number, "name": str(each["name"])}, {
-            "class": each.get("class"), "kind": each.get("kind"), "host": each.get("host"), "role": each.get("role"), "pid": each.get("pid"),
-            "build": each.get("build"), "settings": canonical(each.get("settings") or [])})
+        upsert(
+            connection,
+            tables.process,
+            {"run": number, "name": str(each["name"])},
+            {
+                "class": each.get("class"),
+                "kind": each.get("kind"),
+                "host": each.get("host"),
+                "role": each.get("role"),
+                "pid": each.get("pid"),
+                "build": each.get("build"),
+                "settings": canonical(each.get("settings") or []),
+            },
+        )
 
 
 def keep_config(connection, configuration):
@@ -75,23 +111,47 @@ def upsert(connection, table, key, values):
 
 def opened(connection, record):
     """A run whose number was drawn. Its row exists, unless the database has been replaced since."""
-    if connection.execute(sa.select(tables.run.c.number).where(tables.run.c.number == record["number"])).scalar() is not None:
+    if (
+        connection.execute(sa.select(tables.run.c.number).where(tables.run.c.number == record["number"])).scalar()
+        is not None
+    ):
         return
-    connection.execute(tables.run.update().where(tables.run.c.system == record["system"], tables.run.c.state == OPEN).values(
-        state=CLOSED, closed_ns=record["asked_ns"], reason=f"its end is not known: run {record['number']} was opened after it"))
+    connection.execute(
+        tables.run.update()
+        .where(tables.run.c.system == record["system"], tables.run.c.state == OPEN)
+        .values(
+            state=CLOSED,
+            closed_ns=record["asked_ns"],
+            reason=f"its end is not known: run {record['number']} was opened after it",
+        )
+    )
     _open(connection, record)
 
 
 def closed(connection, record):
     """The end of a run. Inserts the row if this database lacks it. ValueError if the run is closed already."""
-    values = {"state": record["state"], "condition": record["condition"], "flags": " ".join(record["flags"]), "reason": record["reason"],
-              **{name: record[name] for name in ("first_event_ns", "stopped_ns", "closed_ns")}}
+    values = {
+        "state": record["state"],
+        "condition": record["condition"],
+        "flags": " ".join(record["flags"]),
+        "reason": record["reason"],
+        **{name: record[name] for name in ("first_event_ns", "stopped_ns", "closed_ns")},
+    }
     was = connection.execute(sa.select(tables.run.c.state).where(tables.run.c.number == record["number"])).scalar()
     if was is None:
         count(connection, record["system"], record["number"])
-        connection.execute(tables.run.insert().values(
-            number=record["number"], system=record["system"], type="", asked_ns=record["first_event_ns"] or record["closed_ns"], build="", holder="", comment="",
-            **values))
+        connection.execute(
+            tables.run.insert().values(
+                number=record["number"],
+                system=record["system"],
+                type="",
+                asked_ns=record["first_event_ns"] or record["closed_ns"],
+                build="",
+                holder="",
+                comment="",
+                **values,
+            )
+        )
     elif was == OPEN:
         connection.execute(tables.run.update().where(tables.run.c.number == record["number"]).values(**values))
     else:
@@ -119,7 +179,13 @@ def file(connection, record):
 
 def counters(connection, record):
     for name, value in record["values"].items():
-        key = {"run": record["run"], "process": record["process"], "name": name, "labels": "", "when_ns": record["when_ns"]}
+        key = {
+            "run": record["run"],
+            "process": record["process"],
+            "name": name,
+            "labels": "",
+            "when_ns": record["when_ns"],
+        }
         upsert(connection, tables.counter, key, {"value": value})
 
 
@@ -131,12 +197,23 @@ def lumi_block(connection, record):
 def alarm(connection, record):
     table = tables.alarm
     key = {"system": record["system"], "cause": record["cause"], "raised_ns": record["raised_ns"]}
-    connection.execute(table.update().where(
-        table.c.system == record["system"], table.c.cause == record["cause"], table.c.raised_ns < record["raised_ns"], table.c.followed_ns.is_(None)
-    ).values(followed_ns=record["raised_ns"]))
-    values = {name: record[name] for name in ("severity", "what", "do", "process", "acked_by", "acked_ns", "cleared_ns")}
+    connection.execute(
+        table.update()
+        .where(
+            table.c.system == record["system"],
+            table.c.cause == record["cause"],
+            table.c.raised_ns < record["raised_ns"],
+            table.c.followed_ns.is_(None),
+        )
+        .values(followed_ns=record["raised_ns"])
+    )
+    values = {
+        name: record[name] for name in ("severity", "what", "do", "process", "acked_by", "acked_ns", "cleared_ns")
+    }
     values.update({name: None if record[name] is None else canonical(record[name]) for name in ("value", "limit")})
-    was = connection.execute(sa.select(table.c.run).where(*(table.c[name] == value for name, value in key.items()))).first()
+    was = connection.execute(
+        sa.select(table.c.run).where(*(table.c[name] == value for name, value in key.items()))
+    ).first()
     if was is None or was.run is None:
         values["run"] = record["run"]  # the run in which it was raised
     upsert(connection, table, key, values)
@@ -144,7 +221,9 @@ def alarm(connection, record):
 
 def audit(connection, record):
     """Inserts a row whose checksum includes the checksum of the row before."""
-    last = connection.execute(sa.select(tables.chain.c.last, tables.chain.c.sha256).where(tables.chain.c.name == "audit").with_for_update()).first()
+    last = connection.execute(
+        sa.select(tables.chain.c.last, tables.chain.c.sha256).where(tables.chain.c.name == "audit").with_for_update()
+    ).first()
     number, previous = last.last + 1, last.sha256
     values = {"id": number, **{name: record[name] for name in AUDITED}}
     values["previous"] = previous
@@ -164,7 +243,9 @@ def audit_sha256(row):
 def remembered(connection, record):
     where = {"system": record["system"], "key": record["key"]}
     if record["value"] is None:
-        connection.execute(tables.remembered.delete().where(*(tables.remembered.c[name] == value for name, value in where.items())))
+        connection.execute(
+            tables.remembered.delete().where(*(tables.remembered.c[name] == value for name, value in where.items()))
+        )
     else:
         upsert(connection, tables.remembered, where, {"value": canonical(record["value"])})
 
@@ -177,8 +258,19 @@ def _insert(table, *names):
 
 
 KINDS = {
-    "open": opened, "close": closed, "flags": flags, "process": process, "file": file, "counters": counters, "lumi_block": lumi_block, "alarm": alarm, "audit": audit, "remember": remembered,
-    "transition": _insert(tables.transition, "run", "name", "from_state", "to_state", "actor", "began_ns", "ended_ns", "outcome", "detail"),
+    "open": opened,
+    "close": closed,
+    "flags": flags,
+    "process": process,
+    "file": file,
+    "counters": counters,
+    "lumi_block": lumi_block,
+    "alarm": alarm,
+    "audit": audit,
+    "remember": remembered,
+    "transition": _insert(
+        tables.transition, "run", "name", "from_state", "to_state", "actor", "began_ns", "ended_ns", "outcome", "detail"
+    ),
     "note": _insert(tables.note, "run", "author", "written_ns", "text", "replaces"),
     "quality": _insert(tables.quality, "run", "subsystem", "from_ns", "to_ns", "verdict", "by", "verified_by"),
 }
@@ -186,13 +278,17 @@ KINDS = {
 
 def _of_record(error):
     """Whether the record is unusable, as opposed to a failure of the database."""
-    return type(error) is sa.exc.StatementError or isinstance(error, (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError, sa.exc.InterfaceError))
+    return type(error) is sa.exc.StatementError or isinstance(
+        error, (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError, sa.exc.InterfaceError)
+    )
 
 
 def batch(connection, journal, records):
     """Applies [(sequence, record)] of a journal in order, without those already applied. A record that fits no table goes to `unusable`. Returns the
     number of unusable records."""
-    last = connection.execute(sa.select(tables.journal.c.last).where(tables.journal.c.id == journal).with_for_update()).scalar()
+    last = connection.execute(
+        sa.select(tables.journal.c.last).where(tables.journal.c.id == journal).with_for_update()
+    ).scalar()
     unusable = 0
     fresh = [(sequence, record) for sequence, record in records if last is None or sequence > last]
     for sequence, record in fresh:
@@ -206,7 +302,12 @@ def batch(connection, journal, records):
             point.rollback()
             unusable += 1
             why = str(getattr(error, "orig", None) or error)[:500]
-            upsert(connection, tables.unusable, {"journal": journal, "sequence": sequence}, {"record": canonical(record), "why": f"{type(error).__name__}: {why}"})
+            upsert(
+                connection,
+                tables.unusable,
+                {"journal": journal, "sequence": sequence},
+                {"record": canonical(record), "why": f"{type(error).__name__}: {why}"},
+            )
     if fresh:
         upsert(connection, tables.journal, {"id": journal}, {"last": fresh[-1][0]})
     return unusable

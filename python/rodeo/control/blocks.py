@@ -42,13 +42,18 @@ def blocks_of(known, trigger, before, now_ns, *, over=False):
         first = mark.get("sequence")
         if first is None or first < before:
             continue
-        found.setdefault(first - before, Block(first - before, mark["lumi_block"], mark["scan_step"], mark["id"], now_ns))
+        found.setdefault(
+            first - before, Block(first - before, mark["lumi_block"], mark["scan_step"], mark["id"], now_ns)
+        )
     blocks = [found[first] for first in sorted(found)]
     ends = [block.first_trigger for block in blocks[1:]]
     accepted = (trigger or {}).get("accepted")
     if blocks and over and accepted is not None:
         ends.append(accepted - before)
-    return [replace(block, triggers=end - block.first_trigger) if end >= block.first_trigger else block for block, end in zip(blocks, ends)] + blocks[len(ends):]
+    return [
+        replace(block, triggers=end - block.first_trigger) if end >= block.first_trigger else block
+        for block, end in zip(blocks, ends)
+    ] + blocks[len(ends) :]
 
 
 def with_recorded(blocks, files):
@@ -59,4 +64,7 @@ def with_recorded(blocks, files):
         if (match := _BLOCK_OF_FILE.search(each["path"])) and each.get("events") is not None:
             events[int(match[1])] = events.get(int(match[1]), 0) + each["events"]
     numbers = [block.number for block in blocks]
-    return [replace(block, recorded=events.get(block.number, 0)) if numbers.count(block.number) == 1 else block for block in blocks]
+    return [
+        replace(block, recorded=events.get(block.number, 0)) if numbers.count(block.number) == 1 else block
+        for block in blocks
+    ]

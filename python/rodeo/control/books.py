@@ -72,7 +72,19 @@ class Books:
         }
 
 
-def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, kinds=None, unread=None, missing=None, flags=(), aborted=False):
+def balance(
+    reports,
+    cards_before=None,
+    cards_after=None,
+    routers=None,
+    *,
+    robs=None,
+    kinds=None,
+    unread=None,
+    missing=None,
+    flags=(),
+    aborted=False,
+):
     """The Books. Pure.
 
     `reports`: {launch of a readout in the run (NAME, NAME#2): its end-of-run report, None without one}. `cards_before`, `cards_after`: {emulator: status
@@ -128,7 +140,10 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
             add(reason, held)
             rest -= held
     if "router_left_out" in lost:
-        reasons += [f"{few} of {all_} links of {name} had no subscriber, and it read nothing from them" for name, (few, all_) in sorted(unread.items())]
+        reasons += [
+            f"{few} of {all_} links of {name} had no subscriber, and it read nothing from them"
+            for name, (few, all_) in sorted(unread.items())
+        ]
     silent += absent
     if rest is not None and rest < 0 and len(written) > 1 and routers:
         # Several readouts may take the same links from a router: then more chunks are built than sent, and only the sum of each readout can be checked.
@@ -143,7 +158,9 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         add("damaged", held)
         rest -= held
     if rest and _frames(cards_after):
-        reasons.append(f"the cards count {sent} frames, the readouts {built + sum(lost.values())} chunks: the sum cannot be checked")
+        reasons.append(
+            f"the cards count {sent} frames, the readouts {built + sum(lost.values())} chunks: the sum cannot be checked"
+        )
         rest = None
     elif rest:
         conditions.append("WRONG")
@@ -168,7 +185,9 @@ def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=
         if fragments is not None:
             events[name] = events.get(name, 0) + fragments // max(1, (robs or {}).get(name, 1))
     events = min(events.values(), default=None)
-    return Books(sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events, of_farm)
+    return Books(
+        sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events, of_farm
+    )
 
 
 def _doubts(name, report, most=4):
@@ -200,10 +219,22 @@ def _farm(reports, kinds, missing, reasons, conditions):
             reasons.append(f"{name} is {condition}" + (f": {report['trouble']}" if report.get("trouble") else ""))
         events = report.get("events") or {}
         if kinds[process] == "supervisor":
-            for key in ("in", "accepted", "rejected", "debug", "readout_died", "partial", "reassigned", "undecided", "uncleared"):
+            for key in (
+                "in",
+                "accepted",
+                "rejected",
+                "debug",
+                "readout_died",
+                "partial",
+                "reassigned",
+                "undecided",
+                "uncleared",
+            ):
                 counts[key] = counts.get(key, 0) + (value(events, key) or 0)
         elif kinds[process] == "recorder":
-            recorded[process] = max(recorded.get(process, 0), (value(events, "recorded") or 0) + (value(events, "read_back") or 0))
+            recorded[process] = max(
+                recorded.get(process, 0), (value(events, "recorded") or 0) + (value(events, "read_back") or 0)
+            )
     for name in silent:
         conditions.append("INCOMPLETE")
         reasons.append(missing.get(name, f"{name} left no report"))
@@ -234,13 +265,19 @@ def _cards(before, after, add, reasons, conditions):
             sent = None
         elif sent is not None:
             looped = (
-                grown(functions_sum(before[name], "counters", "chunks_looped_back"), functions_sum(after[name], "counters", "chunks_looped_back"))
+                grown(
+                    functions_sum(before[name], "counters", "chunks_looped_back"),
+                    functions_sum(after[name], "counters", "chunks_looped_back"),
+                )
                 or 0
             )
             sent += int(growth) - int(looped)
         if growth is None:
             continue
-        cut = total(grown(functions_sum(before[name], "counters", one), functions_sum(after[name], "counters", one)) for one in _CUT_OFF)
+        cut = total(
+            grown(functions_sum(before[name], "counters", one), functions_sum(after[name], "counters", one))
+            for one in _CUT_OFF
+        )
         if cut:
             add("card_cut_off", cut)
             sent = None if sent is None else sent + int(cut)
@@ -261,12 +298,19 @@ def _most_damaged(reports, routers):
         had, has = value(before, "input", counter) or 0, value(after, "input", counter) or 0
         return has - had if has >= had else has  # a router that was restarted counts anew
 
-    statuses = [*((None, report) for report in reports), *((before, after) for before, after in routers.values() if after)]
+    statuses = [
+        *((None, report) for report in reports),
+        *((before, after) for before, after in routers.values() if after),
+    ]
     return int(sum(found(counter, *status) * most for status in statuses for counter, most in _DAMAGE.items()))
 
 
 def _frames(cards):
-    return any(one.get("type") not in (None, "FELIX") for status in cards.values() for one in (status or {}).get("functions") or ())
+    return any(
+        one.get("type") not in (None, "FELIX")
+        for status in cards.values()
+        for one in (status or {}).get("functions") or ()
+    )
 
 
 def _triggers(before, after):

@@ -13,17 +13,31 @@ async def launch_missing(c, act, *, wanted_before="ready", keep=()):
     names, without = [], {}
     try:
         for group in c.system.in_stop_order():
-            todo = [member.name for member in group if c.observer.members[member.name].alive is False and member.name not in keep]
+            todo = [
+                member.name
+                for member in group
+                if c.observer.members[member.name].alive is False and member.name not in keep
+            ]
             names += todo
-            without.update(await _launch_group(c, act, [member.name for member in group if member.name not in keep], todo))
+            without.update(
+                await _launch_group(c, act, [member.name for member in group if member.name not in keep], todo)
+            )
             if broken := _broken(c, without):
-                raise Refused("control.launch", "; ".join(f"{name} {without[name]}" for name in broken), f"rodeo control logs {broken[0]}")
+                raise Refused(
+                    "control.launch",
+                    "; ".join(f"{name} {without[name]}" for name in broken),
+                    f"rodeo control logs {broken[0]}",
+                )
         if builds := _other_builds(c):
             raise Refused("control.build", builds, "make all builds the same, and launch again")
     except (Refused, Overtaken):
-        await c.remember(wanted=wanted_before if wanted_before == "ready" and set(names) < set(c.observer.members) else "off")
+        await c.remember(
+            wanted=wanted_before if wanted_before == "ready" and set(names) < set(c.observer.members) else "off"
+        )
         left = await c.launching.end_at_once(act, names)
-        left += await c.launching.forget([name for name in names if name not in without])  # the exits of the others stay visible
+        left += await c.launching.forget(
+            [name for name in names if name not in without]
+        )  # the exits of the others stay visible
         if left:
             LOG.warning("left over: %s", ", ".join(left))
         raise
@@ -60,4 +74,9 @@ def _other_builds(c):
     for each in c.observer.members.values():
         if each.alive and each.process.get("build"):
             by.setdefault(each.process["build"], []).append(each.name)
-    return "" if len(by) < 2 else "processes are of different builds: " + "; ".join(f"{build}: {', '.join(names[:5])}" for build, names in sorted(by.items()))
+    return (
+        ""
+        if len(by) < 2
+        else "processes are of different builds: "
+        + "; ".join(f"{build}: {', '.join(names[:5])}" for build, names in sorted(by.items()))
+    )

@@ -1,11 +1,11 @@
 """A control room for Python: the commands of the page and the shell as calls that wait until the command is done.
 
-    import rodeo.control
-    with rodeo.control.connect() as room:
-        room.launch()
-        run = room.start(comment="cosmics")["run"]
-        room.wait(events=10_000)
-        room.stop()
+import rodeo.control
+with rodeo.control.connect() as room:
+    room.launch()
+    run = room.start(comment="cosmics")["run"]
+    room.wait(events=10_000)
+    room.stop()
 """
 
 import contextlib
@@ -27,11 +27,19 @@ def connect(system=None, *, name=None, whence="python"):
     running = place.rooms()
     if system is None:
         if len(running) > 1:
-            raise Refused("control.which_room", f"{len(running)} control rooms run: {', '.join(running)}", "name one: --system NAME, or connect(\"NAME\")")
+            raise Refused(
+                "control.which_room",
+                f"{len(running)} control rooms run: {', '.join(running)}",
+                'name one: --system NAME, or connect("NAME")',
+            )
         system = running[0] if running else None
     if system is None or system not in running:
-        raise Refused("control.no_room", f"no control room {f'of `{system}` ' if system else ''}runs" + (f"; {', '.join(running)} does" if running and system else ""),
-                      "rodeo control SYSTEM starts one")
+        raise Refused(
+            "control.no_room",
+            f"no control room {f'of `{system}` ' if system else ''}runs"
+            + (f"; {', '.join(running)} does" if running and system else ""),
+            "rodeo control SYSTEM starts one",
+        )
     return Client(place.room_socket(system), system, name=name, whence=whence)
 
 
@@ -47,8 +55,12 @@ class Client:
         self._fence, self._renewer, self._over = None, None, threading.Event()
 
     def _open(self):
-        return self._httpx.Client(transport=self._httpx.HTTPTransport(uds=str(self._socket)), base_url="http://room", headers=self._headers,
-                                  timeout=self._httpx.Timeout(READ_S, connect=CONNECT_S))
+        return self._httpx.Client(
+            transport=self._httpx.HTTPTransport(uds=str(self._socket)),
+            base_url="http://room",
+            headers=self._headers,
+            timeout=self._httpx.Timeout(READ_S, connect=CONNECT_S),
+        )
 
     def __enter__(self):
         return self
@@ -118,7 +130,10 @@ class Client:
         result = self.command("ask")
         if wait and result["seconds"]:
             mine = self.session()["name"]
-            self.wait(lambda document: mine in (document["lease"]["holder"], None) or document["lease"]["asked_by"] != mine, timeout=120.0)
+            self.wait(
+                lambda document: mine in (document["lease"]["holder"], None) or document["lease"]["asked_by"] != mine,
+                timeout=120.0,
+            )
             result = self.command("take", at_once=False)
         if not result.get("seconds"):
             self._renew_from(result["fence"])
@@ -147,7 +162,9 @@ class Client:
     def quality(self, subsystem, verdict, *, run=None, from_ns=None, to_ns=None, confirm=False):
         """Records how good the data of a subsystem are: `verdict` good, bad, test or none, of a run (None: the open one, else the last), from and to
         a time in UTC ns. `confirm`: confirms the verdict of another person."""
-        return self.command("quality", subsystem=subsystem, verdict=verdict, run=run, from_ns=from_ns, to_ns=to_ns, confirm=confirm)
+        return self.command(
+            "quality", subsystem=subsystem, verdict=verdict, run=run, from_ns=from_ns, to_ns=to_ns, confirm=confirm
+        )
 
     def taint(self, text, *, run=None, back=False):
         """Marks a run TAINTED, and notes why; `back` removes the mark."""
@@ -157,7 +174,12 @@ class Client:
         """Any command by name. Waits until it is done."""
         if self._fence is not None:
             arguments.setdefault("fence", self._fence)
-        return self._answer("POST", f"/api/commands/{quote(name, safe='')}", json=arguments, timeout=self._httpx.Timeout(None, connect=CONNECT_S))
+        return self._answer(
+            "POST",
+            f"/api/commands/{quote(name, safe='')}",
+            json=arguments,
+            timeout=self._httpx.Timeout(None, connect=CONNECT_S),
+        )
 
     # State
     def status(self):
@@ -172,11 +194,31 @@ class Client:
         """The page's address with its token for each role; empty if the room has no page."""
         return self.get("/api/addresses")["addresses"]
 
-    def logs(self, process=None, *, lines=50, search="", run=None, level="debug", audience="developer", since_ns=None, fold=True):
+    def logs(
+        self,
+        process=None,
+        *,
+        lines=50,
+        search="",
+        run=None,
+        level="debug",
+        audience="developer",
+        since_ns=None,
+        fold=True,
+    ):
         """The last log lines of a process (None: of all), oldest first: a list of {"time_ns", "level", "audience", "run", "process", "message", "fields",
         "repeats"}. `level`: the lowest level; `audience`: the reader; `run`: only of this run."""
-        return self.get("/api/logs", process=process or "", lines=lines, search=search, run=run, level=level, audience=audience, since_ns=since_ns,
-                        fold="yes" if fold else "no")["lines"]
+        return self.get(
+            "/api/logs",
+            process=process or "",
+            lines=lines,
+            search=search,
+            run=run,
+            level=level,
+            audience=audience,
+            since_ns=since_ns,
+            fold="yes" if fold else "no",
+        )["lines"]
 
     def links(self, process):
         return self.get("/api/links", process=process)["links"]
@@ -207,29 +249,49 @@ class Client:
         end, document = time.monotonic() + timeout, self.status()
         while not _is(document, condition, state, events, seconds):
             if (events is not None or seconds is not None) and document["run"] is None:
-                raise Refused("control.no_run", f"no run is open: {document['state']}" + (f", {document['what']}" if document.get("what") else ""), "")
+                raise Refused(
+                    "control.no_run",
+                    f"no run is open: {document['state']}" + (f", {document['what']}" if document.get("what") else ""),
+                    "",
+                )
             left = end - time.monotonic()
             if left <= 0:
-                raise Refused("control.timeout", f"waited {timeout:g} s: {document['state']}" + (f", {document['what']}" if document.get("what") else ""), "")
+                raise Refused(
+                    "control.timeout",
+                    f"waited {timeout:g} s: {document['state']}"
+                    + (f", {document['what']}" if document.get("what") else ""),
+                    "",
+                )
             document = self.get("/api/state", after=document["sequence"], wait=round(min(left, 10.0), 3))
         return document
 
     def get(self, path, **parameters):
         """The answer to a GET request."""
-        return self._answer("GET", path, params={name: value for name, value in parameters.items() if value is not None})
+        return self._answer(
+            "GET", path, params={name: value for name, value in parameters.items() if value is not None}
+        )
 
     def _answer(self, method, path, **options):
         try:
             answer = self._http.request(method, path, **options)
         except self._httpx.TransportError as error:
-            raise Refused("control.gone", f"the control room of `{self.system}` does not answer: {error or type(error).__name__}",
-                          "its processes continue without it; rodeo control SYSTEM starts it again") from None
+            raise Refused(
+                "control.gone",
+                f"the control room of `{self.system}` does not answer: {error or type(error).__name__}",
+                "its processes continue without it; rodeo control SYSTEM starts it again",
+            ) from None
         try:
             value = answer.json()
         except ValueError:
-            raise Refused("control.gone", f"the control room answered {answer.status_code} without JSON: {answer.text[:200]}", "") from None
+            raise Refused(
+                "control.gone", f"the control room answered {answer.status_code} without JSON: {answer.text[:200]}", ""
+            ) from None
         if answer.status_code >= 400:
-            raise Refused(value.get("code", "control.internal"), value.get("what", f"status {answer.status_code}"), value.get("next", ""))
+            raise Refused(
+                value.get("code", "control.internal"),
+                value.get("what", f"status {answer.status_code}"),
+                value.get("next", ""),
+            )
         return value
 
     def _renew_from(self, fence):
@@ -255,7 +317,11 @@ class Client:
 
 
 def _settings(set):
-    return [f"{key}={_written(value)}" for key, value in set.items()] if isinstance(set, dict) else [str(each) for each in set]
+    return (
+        [f"{key}={_written(value)}" for key, value in set.items()]
+        if isinstance(set, dict)
+        else [str(each) for each in set]
+    )
 
 
 def _written(value):
@@ -265,6 +331,9 @@ def _written(value):
 
 def _is(document, condition, state, events, seconds):
     run = document["run"] or {}
-    return ((condition is None or bool(condition(document))) and (state is None or document["state"] == state)
-            and (events is None or (bool(run) and (document["numbers"]["events"] or 0) >= events))
-            and (seconds is None or (run.get("seconds") or 0) >= seconds))
+    return (
+        (condition is None or bool(condition(document)))
+        and (state is None or document["state"] == state)
+        and (events is None or (bool(run) and (document["numbers"]["events"] or 0) >= events))
+        and (seconds is None or (run.get("seconds") or 0) >= seconds)
+    )

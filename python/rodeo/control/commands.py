@@ -37,48 +37,102 @@ class Command:
 
 
 COMMANDS = {
-    "launch": Command("Starts all processes, and waits until they are ready", expert_with=("set",), arguments={
-        "set": Argument("lines", (), what="KEY=VALUE or CLASS:KEY=VALUE to override the configurations; processes that this changes are restarted")}),
-    "start": Command("Begins a run: takes a number, and waits until every readout has built an event", arguments={
-        "run_type": Argument("choice", "physics", what="what the run is for: physics, calibration, cosmics, test", choices=RUN_TYPES),
-        "comment": Argument("text", "", what="is stored in the run's row")}),
+    "launch": Command(
+        "Starts all processes, and waits until they are ready",
+        expert_with=("set",),
+        arguments={
+            "set": Argument(
+                "lines",
+                (),
+                what="KEY=VALUE or CLASS:KEY=VALUE to override the configurations; processes that this changes are restarted",
+            )
+        },
+    ),
+    "start": Command(
+        "Begins a run: takes a number, and waits until every readout has built an event",
+        arguments={
+            "run_type": Argument(
+                "choice", "physics", what="what the run is for: physics, calibration, cosmics, test", choices=RUN_TYPES
+            ),
+            "comment": Argument("text", "", what="is stored in the run's row"),
+        },
+    ),
     "pause": Command("Holds the trigger; the run stays open"),
     "resume": Command("Releases the trigger"),
-    "advance": Command("Begins the next luminosity block at the next trigger; triggers before it belong to the old block", arguments={
-        "scan_step": Argument("flag", False, what="also begins the next scan step")}),
-    "stop": Command("Ends the run in order: trigger, cards, router, readout; then sums and files", control="free", arguments={
-        "reason": Argument("text", "", what="is stored in the run's row")}),
+    "advance": Command(
+        "Begins the next luminosity block at the next trigger; triggers before it belong to the old block",
+        arguments={"scan_step": Argument("flag", False, what="also begins the next scan step")},
+    ),
+    "stop": Command(
+        "Ends the run in order: trigger, cards, router, readout; then sums and files",
+        control="free",
+        arguments={"reason": Argument("text", "", what="is stored in the run's row")},
+    ),
     "go_on": Command("After the loss of an essential process: continues without its links"),
-    "abort": Command("Ends the run at once: stop, then TERM, then KILL. Events are lost", role="expert", arguments={
-        "confirm": Argument("flag", False, needed=True, what="true: events may be lost")}),
+    "abort": Command(
+        "Ends the run at once: stop, then TERM, then KILL. Events are lost",
+        role="expert",
+        arguments={"confirm": Argument("flag", False, needed=True, what="true: events may be lost")},
+    ),
     "recover": Command("Leaves ERROR: ends leftover processes, closes the run's row"),
     "close": Command("Ends all processes in order"),
-    "take": Command("Takes control, if it is free", control="lease", expert_with=("at_once",), arguments={
-        "at_once": Argument("flag", False, what="takes it from its holder")}),
+    "take": Command(
+        "Takes control, if it is free",
+        control="lease",
+        expert_with=("at_once",),
+        arguments={"at_once": Argument("flag", False, what="takes it from its holder")},
+    ),
     "ask": Command("Asks for control: you get it when the holder gives it back, or after 60 s", control="lease"),
     "release": Command("Gives control back", control="lease"),
     "renew": Command("The holder is still present", control="lease", audit=False),
-    "ack": Command("Acknowledges an alarm: you have seen it and work on it", control="free", arguments={
-        "cause": Argument("line", needed=True, what="as `rodeo control status` lists it")}),
-    "shelve": Command("Shelves an alarm for a while: it is known, and cannot be mended now. A shelved alarm does not block the start of a run", control="free", arguments={
-        "cause": Argument("line", needed=True, what="as `rodeo control alarms` lists it"),
-        "minutes": Argument("number", 30, what="for how long; at most a day"),
-        "back": Argument("flag", False, what="unshelves it: it must be acknowledged again")}),
-    "alarm_test": Command("Raises the alarm of a rule for ten seconds, to test that users notice it; it must be acknowledged as any other", control="free", arguments={
-        "rule": Argument("line", needed=True, what="its name, as `rodeo control alarms --rules` lists it")}),
-    "note": Command("Writes a note to the run, or to the system if none is open", control="free", arguments={
-        "text": Argument("text", needed=True), "run": Argument("number", what="the run; default: the open one")}),
-    "quality": Command("Records how good the data of a subsystem are in a run, as a row of the run database", control="free", arguments={
-        "subsystem": Argument("line", needed=True, what="the subsystem: muons, calorimeter, ..."),
-        "verdict": Argument("choice", needed=True, what="good, bad, test or none", choices=VERDICTS),
-        "run": Argument("number", what="the run; default: the open one, else the last"),
-        "from_ns": Argument("time", what="from this time; default: its begin"),
-        "to_ns": Argument("time", what="until this time; default: its end"),
-        "confirm": Argument("flag", False, what="confirms the verdict of another person")}),
-    "taint": Command("Marks a run TAINTED: its data must not be used without asking", control="free", arguments={
-        "text": Argument("text", needed=True, what="the reason; it is added to the notes of the run"),
-        "run": Argument("number", what="the run; default: the open one, else the last"),
-        "back": Argument("flag", False, what="removes the mark")}),
+    "ack": Command(
+        "Acknowledges an alarm: you have seen it and work on it",
+        control="free",
+        arguments={"cause": Argument("line", needed=True, what="as `rodeo control status` lists it")},
+    ),
+    "shelve": Command(
+        "Shelves an alarm for a while: it is known, and cannot be mended now. A shelved alarm does not block the start of a run",
+        control="free",
+        arguments={
+            "cause": Argument("line", needed=True, what="as `rodeo control alarms` lists it"),
+            "minutes": Argument("number", 30, what="for how long; at most a day"),
+            "back": Argument("flag", False, what="unshelves it: it must be acknowledged again"),
+        },
+    ),
+    "alarm_test": Command(
+        "Raises the alarm of a rule for ten seconds, to test that users notice it; it must be acknowledged as any other",
+        control="free",
+        arguments={"rule": Argument("line", needed=True, what="its name, as `rodeo control alarms --rules` lists it")},
+    ),
+    "note": Command(
+        "Writes a note to the run, or to the system if none is open",
+        control="free",
+        arguments={
+            "text": Argument("text", needed=True),
+            "run": Argument("number", what="the run; default: the open one"),
+        },
+    ),
+    "quality": Command(
+        "Records how good the data of a subsystem are in a run, as a row of the run database",
+        control="free",
+        arguments={
+            "subsystem": Argument("line", needed=True, what="the subsystem: muons, calorimeter, ..."),
+            "verdict": Argument("choice", needed=True, what="good, bad, test or none", choices=VERDICTS),
+            "run": Argument("number", what="the run; default: the open one, else the last"),
+            "from_ns": Argument("time", what="from this time; default: its begin"),
+            "to_ns": Argument("time", what="until this time; default: its end"),
+            "confirm": Argument("flag", False, what="confirms the verdict of another person"),
+        },
+    ),
+    "taint": Command(
+        "Marks a run TAINTED: its data must not be used without asking",
+        control="free",
+        arguments={
+            "text": Argument("text", needed=True, what="the reason; it is added to the notes of the run"),
+            "run": Argument("number", what="the run; default: the open one, else the last"),
+            "back": Argument("flag", False, what="removes the mark"),
+        },
+    ),
 }
 
 
@@ -92,7 +146,11 @@ def command(name: str) -> Command:
     if name in COMMANDS:
         return COMMANDS[name]
     near = nearest(name, COMMANDS)
-    raise Refused("control.unknown_command", f"there is no command `{name[:40]}`", f"did you mean `{near}`?" if near else "one of: " + ", ".join(COMMANDS))
+    raise Refused(
+        "control.unknown_command",
+        f"there is no command `{name[:40]}`",
+        f"did you mean `{near}`?" if near else "one of: " + ", ".join(COMMANDS),
+    )
 
 
 def nearest(name: str, names) -> str | None:
@@ -107,8 +165,11 @@ def allowed(name: str, arguments: dict, role: str) -> None:
     with_ = next((each for each in known.expert_with if arguments.get(each)), None)
     needed = "expert" if with_ else known.role
     if not may(role, needed):
-        raise Refused("control.role", f"`{name}`{f' with `{with_}`' if with_ else ''} needs the role {needed}, and you are {role}",
-                      "rodeo control status --addresses prints the addresses of the other roles")
+        raise Refused(
+            "control.role",
+            f"`{name}`{f' with `{with_}`' if with_ else ''} needs the role {needed}, and you are {role}",
+            "rodeo control status --addresses prints the addresses of the other roles",
+        )
 
 
 def checked(name: str, arguments) -> dict:
@@ -119,8 +180,11 @@ def checked(name: str, arguments) -> dict:
     for each in arguments:
         if each not in known:
             near = nearest(str(each), known)
-            raise Refused("control.argument", f"`{name}` has no argument `{str(each)[:40]}`", f"did you mean `{near}`?" if near else
-                          "it has " + (", ".join(known) or "none"))
+            raise Refused(
+                "control.argument",
+                f"`{name}` has no argument `{str(each)[:40]}`",
+                f"did you mean `{near}`?" if near else "it has " + (", ".join(known) or "none"),
+            )
     result = {}
     for each, declared in known.items():
         if each not in arguments or arguments[each] is None:
@@ -130,7 +194,11 @@ def checked(name: str, arguments) -> dict:
             continue
         result[each] = _value(name, each, declared, arguments[each])
     if name == "abort" and not result["confirm"]:
-        raise Refused("control.argument", "abort loses events; it was not confirmed", "send `confirm`: true (rodeo control abort --confirm); stop ends a run in order")
+        raise Refused(
+            "control.argument",
+            "abort loses events; it was not confirmed",
+            "send `confirm`: true (rodeo control abort --confirm); stop ends a run in order",
+        )
     return result
 
 
@@ -152,14 +220,22 @@ def _value(name, each, declared, value):
     elif kind == "choice":
         if value not in declared.choices:
             near = nearest(value, declared.choices) if isinstance(value, str) else None
-            raise Refused("control.argument", f"`{each}` of `{name}` is none of {', '.join(declared.choices)}", f"did you mean `{near}`?" if near else "")
+            raise Refused(
+                "control.argument",
+                f"`{each}` of `{name}` is none of {', '.join(declared.choices)}",
+                f"did you mean `{near}`?" if near else "",
+            )
     elif kind == "lines":
         if not isinstance(value, list) or len(value) > 100:
             raise wrong("is not a list of at most 100 texts")
         return [_line(line, wrong) for line in value]
     elif kind == "line":
         return _line(value, wrong)
-    elif not isinstance(value, str) or len(value) > LONGEST_TEXT or not _printable(value.replace("\n", "").replace("\t", "")):
+    elif (
+        not isinstance(value, str)
+        or len(value) > LONGEST_TEXT
+        or not _printable(value.replace("\n", "").replace("\t", ""))
+    ):
         raise wrong(f"is not a text of at most {LONGEST_TEXT} characters")
     elif each == "text" and not value.strip():
         raise wrong("is empty")

@@ -55,7 +55,11 @@ def conditions(
     found += _vanished(derived, looks, process_numbers, known)
     if headline is not None and headline.word == NO_DATA:
         first = headline.cause["process"] if headline.cause else None
-        found.append(Condition("no_data", "alarm", headline.what, 0, do=f"look at {first} and its log" if first else "", process=first))
+        found.append(
+            Condition(
+                "no_data", "alarm", headline.what, 0, do=f"look at {first} and its log" if first else "", process=first
+            )
+        )
     if run is not None and derived.state == "RUNNING":
         found += _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules)
     if run is not None:
@@ -73,20 +77,40 @@ def as_ruled(one, rules):
     if not rule.enabled:
         return None
     severity = one.severity if rule.severity == before.severity else rule.severity
-    return replace(one, severity=severity, needs=rule.needs, do=one.do if one.do and rule.do == before.do else rule.do, rule=name)
+    return replace(
+        one, severity=severity, needs=rule.needs, do=one.do if one.do and rule.do == before.do else rule.do, rule=name
+    )
 
 
 def tested(rules, name, who):
     """A test alarm of this rule, raised by the user `who`."""
     rule = rules[name]
-    return Condition(f"test:{name}", rule.severity or "alarm", f"TEST by {who} of the alarm {name}: {rule.about or rule.said(None)}", None, rule.limit, rule.do, rule=name)
+    return Condition(
+        f"test:{name}",
+        rule.severity or "alarm",
+        f"TEST by {who} of the alarm {name}: {rule.about or rule.said(None)}",
+        None,
+        rule.limit,
+        rule.do,
+        rule=name,
+    )
 
 
 def _of_own_rules(watch):
     for one in watch.found if watch is not None else ():
         rule, cause = one.rule, one.rule.name + (f":{one.subject}" if one.subject else "")
         if one.value is not None and rule.holds(one.value):
-            yield Condition(cause, rule.severity, rule.said(one.value, one.subject), one.value, rule.limit, rule.do, one.subject or None, rule.needs, rule.name)
+            yield Condition(
+                cause,
+                rule.severity,
+                rule.said(one.value, one.subject),
+                one.value,
+                rule.limit,
+                rule.do,
+                one.subject or None,
+                rule.needs,
+                rule.name,
+            )
         elif rule.gone != "nothing" and watch.is_gone(one):
             yield Condition(
                 f"metric.gone:{cause}",
@@ -103,21 +127,34 @@ def _of_host_looks(clocks, temperatures, rules):
     for host, seconds in sorted(clocks.items()):
         if seconds is not None and seconds > rules["clock"].limit:
             yield Condition(
-                f"clock:{host}", "alarm", f"the clock of host {host} is off by {seconds * 1e3:.1f} ms at least", seconds, rules["clock"].limit
+                f"clock:{host}",
+                "alarm",
+                f"the clock of host {host} is off by {seconds * 1e3:.1f} ms at least",
+                seconds,
+                rules["clock"].limit,
             )
     for host, sensors in sorted(temperatures.items()):
         hot = [(celsius, sensor) for sensor, celsius in sensors.items() if celsius > rules["temperature"].limit]
         if hot:
             celsius, sensor = max(hot)
             yield Condition(
-                f"temperature:{host}", "warning", f"{sensor} of host {host} has {celsius:.0f} degrees", celsius, rules["temperature"].limit
+                f"temperature:{host}",
+                "warning",
+                f"{sensor} of host {host} has {celsius:.0f} degrees",
+                celsius,
+                rules["temperature"].limit,
             )
 
 
 def _of_externals(externals):
     for one in externals:
         if one.asked and not one.answers:
-            yield Condition(f"external:{one.name}", "warning", f"{one.name} ({one.entry.address}) gives no values: {one.problem}", process=one.name)
+            yield Condition(
+                f"external:{one.name}",
+                "warning",
+                f"{one.name} ({one.entry.address}) gives no values: {one.problem}",
+                process=one.name,
+            )
 
 
 def _of_processes(derived, looks, run, memory, now_s):
@@ -129,13 +166,23 @@ def _of_processes(derived, looks, run, memory, now_s):
         do = kind_of(look.member.kind).do if run is not None else "look at its log; then recover"
         if phase == "failed":
             core = look.exit.core if look.exit else None
-            yield Condition(f"process.failed:{name}", severity, f"{name} {reason}", do=f"core file {core}; {do}" if core else do, process=name)
+            yield Condition(
+                f"process.failed:{name}",
+                severity,
+                f"{name} {reason}",
+                do=f"core file {core}; {do}" if core else do,
+                process=name,
+            )
             if memory is not None and look.member.process_class.restart != "never" and given_up(memory, name, now_s):
                 what = f"{name} was restarted {MOST_RESTARTS} times in 10 min and failed again"
                 yield Condition(f"process.given_up:{name}", "alarm", what, MOST_RESTARTS, MOST_RESTARTS, process=name)
         elif phase == "lost":
-            yield Condition(f"process.lost:{name}", severity, f"{name} {reason}", do=f"it may answer again; else {do}", process=name)
-        elif name in derived.ended and not (run is not None and run.stopping):  # while the run stops, processes end as they should
+            yield Condition(
+                f"process.lost:{name}", severity, f"{name} {reason}", do=f"it may answer again; else {do}", process=name
+            )
+        elif name in derived.ended and not (
+            run is not None and run.stopping
+        ):  # while the run stops, processes end as they should
             yield Condition(f"process.ended:{name}", severity, f"{name} {reason}", process=name)
         if look.problems:
             what = f"{name}: its status is invalid: {look.problems[0]}"
@@ -148,7 +195,9 @@ def _of_hosts(silent_hosts, database_good, journal, derived, act):
     for host in silent_hosts:
         yield Condition(f"host.silent:{host}", "alarm", f"host {host} does not answer")
     if not database_good:
-        yield Condition("database", "alarm", f"the run database is gone; {journal} records wait in the journal", journal, 0)
+        yield Condition(
+            "database", "alarm", f"the run database is gone; {journal} records wait in the journal", journal, 0
+        )
     if "OVERDUE" in derived.flags and act is not None:
         waits = ", ".join(derived.waiting_for[:3]) or "an unknown cause"
         what = f"{act.name} takes longer than {act.limit_s:g} s; it waits for {waits}"
@@ -163,18 +212,34 @@ def _of_the_disk(numbers, warn_bytes, stop_bytes, time_s, run):
     elif free is not None and free < warn_bytes:
         yield Condition("disk", "warning", f"{free / 1e9:.2f} GB are free on the disk", free, warn_bytes)
     if run is not None and left is not None and left < 3 * time_s:
-        yield Condition("disk.time", "alarm" if left < time_s else "warning", f"the disk is full in {left:.0f} s", round(left), time_s)
+        yield Condition(
+            "disk.time",
+            "alarm" if left < time_s else "warning",
+            f"the disk is full in {left:.0f} s",
+            round(left),
+            time_s,
+        )
 
 
 def _vanished(derived, looks, process_numbers, known):
     silent = {look.name for look in looks if look.alive is None}  # nothing is known about silent hosts
     for name, metric in sorted(known):
-        if derived.phases.get(name) == "running" and name not in silent and process_numbers.get(name, {}).get(metric) is None:
-            yield Condition(f"metric.gone:{name}:{metric}", "warning", f"{name} no longer reports its {metric}", process=name)
+        if (
+            derived.phases.get(name) == "running"
+            and name not in silent
+            and process_numbers.get(name, {}).get(metric) is None
+        ):
+            yield Condition(
+                f"metric.gone:{name}:{metric}", "warning", f"{name} no longer reports its {metric}", process=name
+            )
 
 
 def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules):
-    triggers, dead, ppm = numbers.get("trigger_rate_hz"), numbers.get("dead_time_fraction"), numbers.get("incomplete_ppm")
+    triggers, dead, ppm = (
+        numbers.get("trigger_rate_hz"),
+        numbers.get("dead_time_fraction"),
+        numbers.get("incomplete_ppm"),
+    )
     if triggers == 0 and (headline is None or headline.word != NO_DATA):
         yield Condition("no_triggers", "warning", "no trigger is accepted, and triggers are not held", 0)
     for name in (look.name for look in looks if look.member.kind == "readout"):
@@ -185,7 +250,9 @@ def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline,
                 what, do = f"{what}; {told(limited_by)}", f"look at {limited_by['process']} and its log"
             yield Condition(f"stall:{name}", "alarm", what, 0, triggers, do, process=name)
     if dead is not None and dead > (limit := rules["dead_time"].limit):
-        yield Condition("dead_time", "warning", f"{dead * 100:.1f} % of the triggers are lost to dead time", dead, limit)
+        yield Condition(
+            "dead_time", "warning", f"{dead * 100:.1f} % of the triggers are lost to dead time", dead, limit
+        )
     if ppm is not None and ppm > (limit := rules["incomplete"].limit):
         yield Condition("incomplete", "warning", f"{ppm:.0f} of a million fragments are incomplete", ppm, limit)
     if limited_by is not None:

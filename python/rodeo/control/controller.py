@@ -34,12 +34,30 @@ FOR_OPERATORS = {"audience": "operator"}  # for log lines
 BACK_OFF_S = (2.0, 10.0, 60.0)  # before a failed automatic step is tried again
 
 BODIES = {
-    "launch": transitions.launch, "close": transitions.close, "abort": transitions.abort, "recover": transitions.recover, "start": run_transitions.start,
-    "pause": run_transitions.pause, "resume": run_transitions.resume, "advance": run_transitions.advance, "go_on": run_transitions.go_on, "stop": run_transitions.stop,
+    "launch": transitions.launch,
+    "close": transitions.close,
+    "abort": transitions.abort,
+    "recover": transitions.recover,
+    "start": run_transitions.start,
+    "pause": run_transitions.pause,
+    "resume": run_transitions.resume,
+    "advance": run_transitions.advance,
+    "go_on": run_transitions.go_on,
+    "stop": run_transitions.stop,
 }
 # The commands that may interrupt an act: stop and abort need not wait for an act that waits.
-OVERTAKEN_BY = {"launch": ("abort",), "start": ("stop", "abort"), "stop": ("abort",), "pause": ("stop", "abort"), "resume": ("stop", "abort"), "advance": ("stop", "abort"),
-                "go_on": ("stop", "abort"), "recover": ("abort",), "close": ("abort",), "abort": ()}
+OVERTAKEN_BY = {
+    "launch": ("abort",),
+    "start": ("stop", "abort"),
+    "stop": ("abort",),
+    "pause": ("stop", "abort"),
+    "resume": ("stop", "abort"),
+    "advance": ("stop", "abort"),
+    "go_on": ("stop", "abort"),
+    "recover": ("abort",),
+    "close": ("abort",),
+    "abort": (),
+}
 
 
 class Controller:
@@ -77,7 +95,9 @@ class Controller:
         """Adopts the existing state, and begins to look. Refused if the directory, the database or a host cannot be used."""
         await asyncio.to_thread(self.folders.make)
         await self.database.open()
-        for opened in await asyncio.gather(*(host.open() for host in self.hosts.values()), return_exceptions=True):  # together: a silent host takes half a minute
+        for opened in await asyncio.gather(
+            *(host.open() for host in self.hosts.values()), return_exceptions=True
+        ):  # together: a silent host takes half a minute
             if isinstance(opened, BaseException):
                 raise opened
         await adopt.adopt(self)
@@ -175,8 +195,14 @@ class Controller:
         """Derives the state from the last look."""
         talk.set_run(self.run.number if self.run else None)
         self.looks = self.observer.looks()
-        self.derived = derive.derive(self.looks, self.run and self.run.row(), self.act(), self.memory,
-                                     silent_hosts=tuple(self.observer.silent_hosts), strangers=self.observer.strangers)
+        self.derived = derive.derive(
+            self.looks,
+            self.run and self.run.row(),
+            self.act(),
+            self.memory,
+            silent_hosts=tuple(self.observer.silent_hosts),
+            strangers=self.observer.strangers,
+        )
 
     def evaluate(self, changed=False, fresh=False):
         """Derives the state, the numbers and the alarms from the last look. `changed`: a process has begun or ended, so alarms are evaluated now.
@@ -187,20 +213,41 @@ class Controller:
     def act(self):
         """The current act, in the form for the deciding modules."""
         act = self.acts.now
-        return act and looks.Act(act.name, act.actor, max(0.0, time.monotonic() - act.began_s), act.limit_s, act.began_ns)
+        return act and looks.Act(
+            act.name, act.actor, max(0.0, time.monotonic() - act.began_s), act.limit_s, act.began_ns
+        )
 
     # Automatic steps
     async def _react(self):
         now_s, numbers = time.monotonic(), self.telling.numbers or {}
-        disk = reactions.Disk(self.disk and self.disk.get("free"), numbers.get("disk_seconds_left"), self.system.disk_stop_bytes, self.system.disk_time_s)
-        todo, self.memory = reactions.react(self.derived, self.looks, run=self.run and self.run.row(), act=self.act(), memory=self.memory, now_s=now_s,
-                                       choose_limit_s=self.system.choose_limit_s, disk=disk)
+        disk = reactions.Disk(
+            self.disk and self.disk.get("free"),
+            numbers.get("disk_seconds_left"),
+            self.system.disk_stop_bytes,
+            self.system.disk_time_s,
+        )
+        todo, self.memory = reactions.react(
+            self.derived,
+            self.looks,
+            run=self.run and self.run.row(),
+            act=self.act(),
+            memory=self.memory,
+            now_s=now_s,
+            choose_limit_s=self.system.choose_limit_s,
+            disk=disk,
+        )
         for each in sorted(todo, key=lambda one: one.kind != "hold"):  # the trigger is held first
             try:
                 await self._do_by_rule(each)
             except Refused as refused:
                 LOG.warning("%s by rule: %s", each.kind, refused.what)
-        if self.derived.state == "RUNNING" and self.derived.degraded and not self.derived.broken and self.acts.now is None and self.trigger.waits():
+        if (
+            self.derived.state == "RUNNING"
+            and self.derived.degraded
+            and not self.derived.broken
+            and self.acts.now is None
+            and self.trigger.waits()
+        ):
             with contextlib.suppress(Refused):  # optional processes do not delay the trigger
                 await self.trigger.release(self.trigger.wait_for(True))
 
@@ -222,19 +269,27 @@ class Controller:
 
     async def _act_by_rule(self, reaction):
         bodies = {
-            "stop": ("stop", lambda act: run_transitions.stop(self, act, {"reason": reaction.why, "flags": reaction.flags})),
+            "stop": (
+                "stop",
+                lambda act: run_transitions.stop(self, act, {"reason": reaction.why, "flags": reaction.flags}),
+            ),
             "undo_start": ("stop", lambda act: run_transitions.undo(self, act, reaction.why)),
             "relaunch": ("launch", lambda act: run_transitions.relaunch(self, act)),
             "close": ("close", lambda act: transitions.close(self, act, {})),
         }
         name, body = bodies[reaction.kind]
-        if name == "stop" and self.run is not None and self.run.aborting:  # the former controller was killed during an abort
+        if (
+            name == "stop" and self.run is not None and self.run.aborting
+        ):  # the former controller was killed during an abort
             name, body = "abort", lambda act: transitions.abort(self, act, {})
         try:
             await self.acts.do(name, "rule", self.limit_of(name), body, may_be_overtaken_by=OVERTAKEN_BY[name])
         except Refused as refused:
             times = self._failed_rules.get(reaction.kind, (0, 0.0))[0]
-            self._failed_rules[reaction.kind] = (times + 1, time.monotonic() + BACK_OFF_S[min(times, len(BACK_OFF_S) - 1)])
+            self._failed_rules[reaction.kind] = (
+                times + 1,
+                time.monotonic() + BACK_OFF_S[min(times, len(BACK_OFF_S) - 1)],
+            )
             await self._say(reaction, "refused", refused.what)
             return
         self._failed_rules.pop(reaction.kind, None)
@@ -246,7 +301,9 @@ class Controller:
         outcome, detail = "done", reaction.why
         try:
             await self.launching.prepare([each.member])
-            if not await self.launching.launch(each.name, wanted=lambda: self.acts.now is None and self.run is run and self.memory.wanted != "off"):
+            if not await self.launching.launch(
+                each.name, wanted=lambda: self.acts.now is None and self.run is run and self.memory.wanted != "off"
+            ):
                 return
             each.restarts += 1
             bad = await self.launching.ready(Unnoticed(), [each.name])
@@ -261,9 +318,24 @@ class Controller:
 
     async def _say(self, reaction, outcome="done", detail=""):
         """Logs and audits an automatic step, as commands are."""
-        LOG.info("%s by rule: %s %s %s", reaction.kind, reaction.process or "", reaction.why, "" if outcome == "done" else f"({outcome}: {detail})", extra=FOR_OPERATORS)
+        LOG.info(
+            "%s by rule: %s %s %s",
+            reaction.kind,
+            reaction.process or "",
+            reaction.why,
+            "" if outcome == "done" else f"({outcome}: {detail})",
+            extra=FOR_OPERATORS,
+        )
         with contextlib.suppress(Refused):
-            await self.writer.audit("rule", "rule", "rule", reaction.kind, {"process": reaction.process} if reaction.process else {}, outcome, detail or reaction.why)
+            await self.writer.audit(
+                "rule",
+                "rule",
+                "rule",
+                reaction.kind,
+                {"process": reaction.process} if reaction.process else {},
+                outcome,
+                detail or reaction.why,
+            )
 
     # Commands
     async def command(self, name, arguments, actor, still=lambda: None):
@@ -272,7 +344,9 @@ class Controller:
         if name == "ack":
             return await self.telling.acknowledge(arguments["cause"], actor)
         if name == "shelve":
-            return await self.telling.shelve(arguments["cause"], actor, None if arguments["back"] else arguments["minutes"])
+            return await self.telling.shelve(
+                arguments["cause"], actor, None if arguments["back"] else arguments["minutes"]
+            )
         if name == "alarm_test":
             return self.telling.test_alarm(arguments["rule"], actor)
         if name == "note":
@@ -286,30 +360,54 @@ class Controller:
         await self.look()
         if refusal := self.refusal(name, arguments):
             possible = refusals.allowed(self.refusals())
-            raise Refused("control.busy" if self.acts.refusal(name) else "control.not_now", f"`{name}` is refused: {refusal}",
-                          f"possible now: {', '.join(possible)}" if possible else "")
+            raise Refused(
+                "control.busy" if self.acts.refusal(name) else "control.not_now",
+                f"`{name}` is refused: {refusal}",
+                f"possible now: {', '.join(possible)}" if possible else "",
+            )
         still()
         if name in ("launch", "recover", "abort", "close"):
             self._failed_rules.clear()
         LOG.info("%s by %s", name, actor, extra=FOR_OPERATORS)
-        result = await self.acts.do(name, actor, self.limit_of(name), lambda act: BODIES[name](self, act, arguments), may_be_overtaken_by=OVERTAKEN_BY[name])
+        result = await self.acts.do(
+            name,
+            actor,
+            self.limit_of(name),
+            lambda act: BODIES[name](self, act, arguments),
+            may_be_overtaken_by=OVERTAKEN_BY[name],
+        )
         LOG.info("%s by %s is done", name, actor, extra=FOR_OPERATORS)
         return result
 
     def refusals(self):
         """{command: why it is refused now, or None}."""
         answer = refusals.refusals(
-            self.derived, run=self.run and self.run.row(), act=self.act(), memory=self.memory, database_good=self.telling.database_good(),
-            disk_free_bytes=self.disk and self.disk.get("free"), disk_stop_bytes=self.system.disk_stop_bytes,
-            disk_seconds_left=None, disk_time_s=self.system.disk_time_s, alarms=self.telling.book.standing(),
-            clocks=self.host_looks.off_by(), clock_limit_s=self.system.rules["clock"].limit if self.system.rules["clock"].enabled else None)
+            self.derived,
+            run=self.run and self.run.row(),
+            act=self.act(),
+            memory=self.memory,
+            database_good=self.telling.database_good(),
+            disk_free_bytes=self.disk and self.disk.get("free"),
+            disk_stop_bytes=self.system.disk_stop_bytes,
+            disk_seconds_left=None,
+            disk_time_s=self.system.disk_time_s,
+            alarms=self.telling.book.standing(),
+            clocks=self.host_looks.off_by(),
+            clock_limit_s=self.system.rules["clock"].limit if self.system.rules["clock"].enabled else None,
+        )
         if self.derived.state == "READY" and self.acts.now is None and self.run is None and self.derived.degraded:
             answer["launch"] = None  # it launches the missing processes
         return answer
 
     def refusal(self, name, arguments):
         """Why a command is refused now, or None. A launch with other settings is possible between runs: it restarts the processes that it changes."""
-        if name == "launch" and (arguments.get("set") or self.launching.lines) and self.derived.state == "READY" and self.acts.now is None and self.run is None:
+        if (
+            name == "launch"
+            and (arguments.get("set") or self.launching.lines)
+            and self.derived.state == "READY"
+            and self.acts.now is None
+            and self.run is None
+        ):
             return None
         return self.refusals().get(name)
 
@@ -317,8 +415,18 @@ class Controller:
         """Seconds after which an act is OVERDUE."""
         classes = self.system.classes
         launch_s = max((one.launch_limit_s for one in classes), default=60.0)
-        return {"launch": launch_s, "start": max((one.start_limit_s for one in classes), default=10.0) + self.system.event_limit_s, "pause": 2.0, "resume": 2.0, "advance": 2.0,
-                "go_on": 10.0, "stop": max((one.stop_limit_s for one in classes), default=60.0), "abort": 30.0, "recover": 60.0, "close": 30.0}[name] * self.patience
+        return {
+            "launch": launch_s,
+            "start": max((one.start_limit_s for one in classes), default=10.0) + self.system.event_limit_s,
+            "pause": 2.0,
+            "resume": 2.0,
+            "advance": 2.0,
+            "go_on": 10.0,
+            "stop": max((one.stop_limit_s for one in classes), default=60.0),
+            "abort": 30.0,
+            "recover": 60.0,
+            "close": 30.0,
+        }[name] * self.patience
 
     # Kept facts
     async def keep_memory(self, memory):
@@ -329,7 +437,11 @@ class Controller:
 
     async def remember(self, *, wanted, clear=False):
         """Remembers what the holder wants; `clear` forgets the choices made for a run."""
-        kept = looks.Memory(wanted=wanted, restarts=self.memory.restarts) if clear else looks.Memory(**{**self.memory.__dict__, "wanted": wanted})
+        kept = (
+            looks.Memory(wanted=wanted, restarts=self.memory.restarts)
+            if clear
+            else looks.Memory(**{**self.memory.__dict__, "wanted": wanted})
+        )
         await self.keep_memory(kept)
 
     async def keep_run(self, *, flags=(), **changes):
@@ -349,10 +461,22 @@ class Controller:
 
     async def keep_launched(self):
         """Remembers what processes reported when ready, so that the next controller recognizes them."""
-        await self._remember("launched", {
-            "lines": [[name, values] for name, values in self.launching.lines.items()],
-            "processes": {each.name: {"pid": each.remembered[0] if each.pid is None else each.pid, "sha256": each.expected_sha256 or each.remembered[1], "writers": each.writers,
-                                      "settings": each.settings} for each in self.observer.members.values() if each.alive is not False}})
+        await self._remember(
+            "launched",
+            {
+                "lines": [[name, values] for name, values in self.launching.lines.items()],
+                "processes": {
+                    each.name: {
+                        "pid": each.remembered[0] if each.pid is None else each.pid,
+                        "sha256": each.expected_sha256 or each.remembered[1],
+                        "writers": each.writers,
+                        "settings": each.settings,
+                    }
+                    for each in self.observer.members.values()
+                    if each.alive is not False
+                },
+            },
+        )
 
     async def remember_shelf(self, shelf):
         await self._remember("shelf", shelf or None)
@@ -382,7 +506,11 @@ class Controller:
         names = []
         for one in self.system.classes:
             members = [member.name for member in one.members()]
-            bad = [name for name in members if name in missing or self.observer.members[name].phase in ("failed", "absent", "lost")]
+            bad = [
+                name
+                for name in members
+                if name in missing or self.observer.members[name].phase in ("failed", "absent", "lost")
+            ]
             if len(members) - len(bad) < one.needed:
                 names += [name for name in bad if name in missing]
         return names

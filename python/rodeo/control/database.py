@@ -99,7 +99,9 @@ class Database:
         self.reads.close()
         if self._unwritten:
             self._lost += len(self._unwritten)
-            LOG.error("%d records are in neither the journal nor the database: %s", len(self._unwritten), self._journal_why)
+            LOG.error(
+                "%d records are in neither the journal nor the database: %s", len(self._unwritten), self._journal_why
+            )
         self._disconnect()
         self.journal.close()
 
@@ -107,15 +109,26 @@ class Database:
         """{"state": good | gone, "why", "since_ns", "journal": records not yet in the tables, "unusable": records that fit no table, "lost": lost records,
         "journal_why": why the journal cannot be written, or empty}. Any thread."""
         with self._lock:
-            return {"state": "gone" if self._why else "good", "why": self._why, "since_ns": self._since_ns, "journal": max(0, self._sequence - self._applied),
-                    "unusable": self._unusable, "lost": self._lost + self.journal.damaged, "journal_why": self._journal_why}
+            return {
+                "state": "gone" if self._why else "good",
+                "why": self._why,
+                "since_ns": self._since_ns,
+                "journal": max(0, self._sequence - self._applied),
+                "unusable": self._unusable,
+                "lost": self._lost + self.journal.damaged,
+                "journal_why": self._journal_why,
+            }
 
     def floor(self, known=False):
         """The largest run number given before, by the journal and the folders of runs, 0 if none: a new database, or one restored from a copy,
         continues after it. `known`: the database has runs of this system, so that only folders with a run.json count; others may be anything."""
         numbers = [self.journal.kept.last_number]
         with contextlib.suppress(OSError):
-            numbers += [int(each.name) for each in (self.directory / "runs").iterdir() if _FOLDER.fullmatch(each.name) and not (known and not (each / "run.json").is_file())]
+            numbers += [
+                int(each.name)
+                for each in (self.directory / "runs").iterdir()
+                if _FOLDER.fullmatch(each.name) and not (known and not (each / "run.json").is_file())
+            ]
         return max(numbers)
 
     def close_ended(self, connection):
@@ -124,10 +137,18 @@ class Database:
 
         for row in reads.open_runs(connection, self.system):
             record = run_json.ended(self.directory / "runs" / f"{row['number']:06d}")
-            if record is not None and (record.get("number"), record.get("asked_ns"), record.get("system")) == (row["number"], row["asked_ns"], self.system):
+            if record is not None and (record.get("number"), record.get("asked_ns"), record.get("system")) == (
+                row["number"],
+                row["asked_ns"],
+                self.system,
+            ):
                 with contextlib.suppress(Refused), connection.begin_nested():
                     runs.put(connection, record)
-                    LOG.warning("run %d is open in %s, but has ended: its row is taken from its run.json", row["number"], self.schema)
+                    LOG.warning(
+                        "run %d is open in %s, but has ended: its row is taken from its run.json",
+                        row["number"],
+                        self.schema,
+                    )
 
     # For the writer
     def submit(self, record):
@@ -215,9 +236,15 @@ class Database:
             with self._lock:
                 idle = not self._ready() and not self._wake_tables.wait(self.retry_s)
                 ending, asked = self._ending and not self._threads[0].is_alive(), len(self._asks)
-            if self._connection is not None and self.schema.sqlite and (identity := self.schema.identity()) != self._identity:
+            if (
+                self._connection is not None
+                and self.schema.sqlite
+                and (identity := self.schema.identity()) != self._identity
+            ):
                 self._checkpoint()  # into the moved file, so that its WAL is not taken for the new file's
-                self._gone(f"{self.schema} does not exist" if identity is None else f"another file has replaced {self.schema}")
+                self._gone(
+                    f"{self.schema} does not exist" if identity is None else f"another file has replaced {self.schema}"
+                )
             if self._connection is None and (asked or ending or time.monotonic() >= self._next_s):
                 self._connect()
             if self._connection is not None:
@@ -248,7 +275,11 @@ class Database:
             unusable = self._transaction(lambda connection: apply.batch(connection, journal, records))
             if self._connection is None:
                 return None
-            self._touched.update(number for _, record in records if record["kind"] in IN_RUN_JSON and isinstance(number := record.get("run", record.get("number")), int))
+            self._touched.update(
+                number
+                for _, record in records
+                if record["kind"] in IN_RUN_JSON and isinstance(number := record.get("run", record.get("number")), int)
+            )
             with self._lock:
                 for _ in records:
                     self._pending.popleft()
@@ -268,7 +299,13 @@ class Database:
                 self._asks.popleft()
                 why = self._why
             if self._connection is None:
-                future.set_exception(Refused("control.database", f"the run database is gone: {why}", "an open run continues; no run can start until the database is back"))
+                future.set_exception(
+                    Refused(
+                        "control.database",
+                        f"the run database is gone: {why}",
+                        "an open run continues; no run can start until the database is back",
+                    )
+                )
                 continue
             try:
                 value = self._transaction(function, again=3)
@@ -276,7 +313,13 @@ class Database:
                 future.set_exception(error)
                 continue
             if self._connection is None:
-                future.set_exception(Refused("control.database", f"the run database is gone: {self._why}", "an open run continues; no run can start until the database is back"))
+                future.set_exception(
+                    Refused(
+                        "control.database",
+                        f"the run database is gone: {self._why}",
+                        "an open run continues; no run can start until the database is back",
+                    )
+                )
             else:
                 future.set_result(value)
 
@@ -369,7 +412,9 @@ class Database:
             self.schema.bring_up(self._connection)
             self._identity = self.schema.identity()
             with self._connection.begin():
-                rows = self._connection.execute(sa.select(journal.c.id, journal.c.last).where(journal.c.id.in_(self.journal.ids)))
+                rows = self._connection.execute(
+                    sa.select(journal.c.id, journal.c.last).where(journal.c.id.in_(self.journal.ids))
+                )
                 lasts = {row.id: row.last for row in rows}
             if not self._lined_up and lasts.get(self.journal.id, 0) > self.journal.opened_last:
                 with self._of_journal:
@@ -377,10 +422,15 @@ class Database:
                 LOG.warning("%s: %s; it continues under a new id", self.journal.path, self.journal.renewed)
             last = self.journal.applied(lasts)
             if create and not self.journal.fresh:
-                LOG.error("%s did not exist, and is made anew; rodeo runs import reads the run.json of former runs into it", self.schema)
+                LOG.error(
+                    "%s did not exist, and is made anew; rodeo runs import reads the run.json of former runs into it",
+                    self.schema,
+                )
             self._line_up(last)
             with self._connection.begin():
-                self._unusable = self._connection.execute(sa.select(sa.func.count()).select_from(unusable).where(unusable.c.journal.in_(self.journal.ids))).scalar()
+                self._unusable = self._connection.execute(
+                    sa.select(sa.func.count()).select_from(unusable).where(unusable.c.journal.in_(self.journal.ids))
+                ).scalar()
         except Exception as error:
             if isinstance(error, Refused) and error.code == "control.package":
                 raise
@@ -431,7 +481,15 @@ class Database:
         """Removes records that are in the tables from the journal. Not during a run: the journal alone can restore an open run."""
         with self._of_journal:
             with self._lock:
-                if self._why or self._pending or self._incoming or self._unwritten or self._applied < self._sequence or self.journal.kept.runs or self.journal.size < least:
+                if (
+                    self._why
+                    or self._pending
+                    or self._incoming
+                    or self._unwritten
+                    or self._applied < self._sequence
+                    or self.journal.kept.runs
+                    or self.journal.size < least
+                ):
                     return
                 if self.journal.after == self._applied:
                     return

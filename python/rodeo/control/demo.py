@@ -44,12 +44,19 @@ class Shown:
         if self.terminal:
             self.erase()
             columns, rows = shutil.get_terminal_size()
-            lines = [plain(line)[:columns - 1] for line in status.text(document).split("\n")][:max(4, rows - 2)]
+            lines = [plain(line)[: columns - 1] for line in status.text(document).split("\n")][: max(4, rows - 2)]
             say("\n".join(lines), self.out)
             self._lines = len(lines)
-        elif document["state"] == "RUNNING" and document["numbers"].get("trigger_rate_hz") is not None and time.monotonic() >= self._next_s:
+        elif (
+            document["state"] == "RUNNING"
+            and document["numbers"].get("trigger_rate_hz") is not None
+            and time.monotonic() >= self._next_s
+        ):
             self._next_s = time.monotonic() + PLAIN_S
-            say(f"{status.span((document['run'] or {}).get('seconds')):>8}  {status.numbers(document['numbers'])}", self.out)
+            say(
+                f"{status.span((document['run'] or {}).get('seconds')):>8}  {status.numbers(document['numbers'])}",
+                self.out,
+            )
 
     def erase(self):
         if self._lines:
@@ -143,7 +150,9 @@ async def demo(file, seconds):
     from rodeo.control.system import load
 
     system = load(Path(file), place.rodeo_command(), check_classes=False)
-    controller = Controller(system, hosts={"local": LocalHost(system.name, system.directory / "agent", end_after_s=END_AFTER_S)})
+    controller = Controller(
+        system, hosts={"local": LocalHost(system.name, system.directory / "agent", end_after_s=END_AFTER_S)}
+    )
     room = Room(controller, system.name, listen_address(system.listen), lock=hold_room(system.name))
     view, interrupts, told, limits = Shown(), Interrupts(), {"run": None, "summary": None, "failure": ""}, Counter()
     try:
@@ -156,11 +165,25 @@ async def demo(file, seconds):
             told["failure"] = str(refused)
             told["code"] = refused.code
         last = controller.document().get("last_run") or controller.document().get("run") or {}
-        told.update(run=last.get("number"), condition=last.get("condition"), reason=last.get("reason"), directory=last.get("directory"), interrupted=interrupts.count)
+        told.update(
+            run=last.get("number"),
+            condition=last.get("condition"),
+            reason=last.get("reason"),
+            directory=last.get("directory"),
+            interrupted=interrupts.count,
+        )
         trigger = (controller.observer.members["card"].status or {}).get("trigger") or {}
-        told.update(offered=trigger.get("offered"), accepted=trigger.get("accepted"), limited_by=limits.most_common(1)[0][0] if limits else "")
+        told.update(
+            offered=trigger.get("offered"),
+            accepted=trigger.get("accepted"),
+            limited_by=limits.most_common(1)[0][0] if limits else "",
+        )
         # Processes that live longer than a run leave no report in its folder.
-        told["statuses"] = {name: each.status for name, each in controller.observer.members.items() if not each.member.per_run and each.status}
+        told["statuses"] = {
+            name: each.status
+            for name, each in controller.observer.members.items()
+            if not each.member.per_run and each.status
+        }
         if told["summary"] is None and not told["failure"]:
             told["failure"] = last.get("reason") or "the run was ended"
         await closed(controller, room, view)
@@ -174,7 +197,9 @@ async def demo(file, seconds):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m rodeo.control.demo", description="One run of a system through its control room.")
+    parser = argparse.ArgumentParser(
+        prog="python -m rodeo.control.demo", description="One run of a system through its control room."
+    )
     parser.add_argument("system")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--result", required=True, help="the file for the summary, as JSON")

@@ -53,7 +53,11 @@ def derive(looks, run=None, act=None, memory=None, *, silent_hosts=(), strangers
     state, what, heal = _state(seen)
     flags = tuple(
         flag
-        for flag, there in (("DEGRADED", _degraded(seen, state)), ("OVERDUE", act is not None and act.overdue), ("BLIND", bool(seen.silent)))
+        for flag, there in (
+            ("DEGRADED", _degraded(seen, state)),
+            ("OVERDUE", act is not None and act.overdue),
+            ("BLIND", bool(seen.silent)),
+        )
         if there
     )
     return Derived(
@@ -85,7 +89,11 @@ class _Seen:
         self.alive = [look for look in looks if self.phase[look.name] in _ALIVE]
         self.in_run = [look for look in self.per_run if self.phase[look.name] in _ALIVE]
         self.unknown = [look for look in looks if look.alive is None]
-        self.left = tuple(f"{look.name} has ended, but processes that it started still run: {', '.join(map(str, look.left))}" for look in looks if look.left)
+        self.left = tuple(
+            f"{look.name} has ended, but processes that it started still run: {', '.join(map(str, look.left))}"
+            for look in looks
+            if look.left
+        )
         self.held = held(looks)
         self.broken, self.degraded, self.waiting, self.ended = {}, {}, {}, ()
         self._sort()
@@ -109,23 +117,38 @@ class _Seen:
                 if verdict == "waiting" and not without:
                     self.waiting[look.name] = self.phase[look.name]
                     # Before the first event it is waited for like all others; nothing is missing yet.
-                    if not _unheard_of(look) and members[0].member.role != "essential" and self.run is not None and self.run.first_event_ns is not None:
+                    if (
+                        not _unheard_of(look)
+                        and members[0].member.role != "essential"
+                        and self.run is not None
+                        and self.run.first_event_ns is not None
+                    ):
                         self.degraded[look.name] = why(look, self.phase[look.name])
                 elif (without or hopeful >= needed) and look.member.kind in stalled:
                     ended_for_good = "" if self.phase[look.name] == "lost" else ", is not restarted"
-                    self.broken[look.name] = f"{why(look, self.phase[look.name])}{ended_for_good}, and no event flows without it"
+                    self.broken[look.name] = (
+                        f"{why(look, self.phase[look.name])}{ended_for_good}, and no event flows without it"
+                    )
                     if verdict == "ended":
                         ended.append(look.name)
                 elif without or hopeful >= needed:
-                    self.degraded[look.name] = "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
+                    self.degraded[look.name] = (
+                        "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
+                    )
                 elif verdict == "ended":
                     ended.append(look.name)
                     self.broken[look.name] = "has ended while the others continue"
                 else:
                     self.broken[look.name] = why(look, self.phase[look.name])
         self.ended = tuple(ended)
-        left = {look.member.kind for look in self.looks if look.name not in self.broken and look.name not in self.memory.gone | self.memory.without}
-        self.indispensable = tuple(look.name for look in self.looks if look.name in self.broken and look.member.kind in set(NEEDED) - left)
+        left = {
+            look.member.kind
+            for look in self.looks
+            if look.name not in self.broken and look.name not in self.memory.gone | self.memory.without
+        }
+        self.indispensable = tuple(
+            look.name for look in self.looks if look.name in self.broken and look.member.kind in set(NEEDED) - left
+        )
 
     def _verdict(self, look):
         """good | waiting | bad | ended, judged by the needs of the run, or of a system without a run."""
@@ -146,7 +169,11 @@ class _Seen:
 def _stalled_kinds(looks, memory):
     """Kinds that data taking needs, of which no process is left, answers again in time or restarts automatically: their processes are then not expendable."""
     kinds = {look.member.kind for look in looks} & set(NEEDED)
-    return {kind for kind in kinds if {look.name for look in looks if look.member.kind == kind} <= memory.gone | memory.without}
+    return {
+        kind
+        for kind in kinds
+        if {look.name for look in looks if look.member.kind == kind} <= memory.gone | memory.without
+    }
 
 
 def _unheard_of(look):
@@ -193,17 +220,25 @@ def _with_run(seen):
     if not seen.in_run:
         if any(look.alive is None for look in seen.per_run):
             state = run.state if run.state in ("STARTING", "RUNNING", "PAUSED", "STOPPING", "CLOSING") else "RUNNING"
-            return state, f"host {', '.join(sorted(seen.silent)) or '?'} is silent: the state of {number} is unknown, and nothing is done", None
+            return (
+                state,
+                f"host {', '.join(sorted(seen.silent)) or '?'} is silent: the state of {number} is unknown, and nothing is done",
+                None,
+            )
         return "CLOSING", f"{number}: {_how_it_ended(seen)}", "stop"
     needed = [look for look in seen.per_run if look.member.role != "expendable"] or seen.per_run
     phases = {seen.phase[look.name] for look in needed} - set(_GONE)
     if run.stopping or phases <= {"draining"} and not any(_unheard_of(look) for look in needed):
         return (
             "STOPPING",
-            f"{number} stops" if run.stopping else f"{number}: {_how_it_ended(seen) if not phases else 'every readout is ending'}",
+            f"{number} stops"
+            if run.stopping
+            else f"{number}: {_how_it_ended(seen) if not phases else 'every readout is ending'}",
             "stop",
         )
-    needed_waits = [name for name in seen.waiting if name not in seen.degraded and seen.phase[name] in ("ready", "launching")]
+    needed_waits = [
+        name for name in seen.waiting if name not in seen.degraded and seen.phase[name] in ("ready", "launching")
+    ]
     begun = "running" in phases or "draining" in phases
     if run.first_event_ns is None and (not begun and phases != {"lost"} or needed_waits or seen.held):
         return "STARTING", f"the start of {number} was not finished", "undo_start"
@@ -222,7 +257,11 @@ def _without_run(seen):
                 None,
             )
         failed = {name: reason for name, reason in seen.broken.items() if seen.phase[name] == "failed"}
-        return ("ERROR", _first((), failed), None) if failed and wanted != "off" else ("OFF", seen.left[0] if seen.left else "no process runs", None)
+        return (
+            ("ERROR", _first((), failed), None)
+            if failed and wanted != "off"
+            else ("OFF", seen.left[0] if seen.left else "no process runs", None)
+        )
     if wanted == "off":
         return "CLOSING", "processes still run after the system was closed", "close"
     bad = {name: reason for name, reason in seen.broken.items() if seen.phase[name] in ("failed", "lost")}
@@ -245,7 +284,12 @@ def held(looks):
     said = []
     for look in looks:
         trigger = (look.status or {}).get("trigger") if look.member.kind == "emulator" else None
-        if isinstance(trigger, dict) and not trigger.get("link") and isinstance(trigger.get("held"), bool) and phase_of(look) in ("ready", "running"):
+        if (
+            isinstance(trigger, dict)
+            and not trigger.get("link")
+            and isinstance(trigger.get("held"), bool)
+            and phase_of(look) in ("ready", "running")
+        ):
             said.append(trigger["held"])
     return all(said) if said else None
 
@@ -293,7 +337,9 @@ def _degraded(seen, state):
         return False
     run, missing = seen.run, seen.degraded.keys() | seen.broken.keys()
     if run is not None and run.stopping:  # while the run stops, processes end one after the other
-        missing = missing - {look.name for look in seen.looks if look.member.per_run and seen.phase[look.name] == "done"}
+        missing = missing - {
+            look.name for look in seen.looks if look.member.per_run and seen.phase[look.name] == "done"
+        }
     return bool(missing or (run is not None and _links_removed(seen.looks)))
 
 

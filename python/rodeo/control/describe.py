@@ -44,17 +44,23 @@ def options(run):
             continue
         choices = "|".join(map(str, action.choices)) if action.choices else ""
         flag = action.nargs == 0
-        found.append({
-            "names": ",".join(sorted(action.option_strings, key=len)) or str(action.metavar or action.dest.upper()),
-            "value": "" if flag else choices or str(action.metavar or action.dest.upper()),
-            "help": help_text._sentence(action.help), "flag": flag,
-            "many": action.nargs in ("*", "+") or isinstance(action, argparse._AppendAction),
-        })
+        found.append(
+            {
+                "names": ",".join(sorted(action.option_strings, key=len)) or str(action.metavar or action.dest.upper()),
+                "value": "" if flag else choices or str(action.metavar or action.dest.upper()),
+                "help": help_text._sentence(action.help),
+                "flag": flag,
+                "many": action.nargs in ("*", "+") or isinstance(action, argparse._AppendAction),
+            }
+        )
     return found
 
 
 def tree():
-    control = [{"name": name, "help": help_text._sentence(what or verbs.commands.COMMANDS[name].what), "options": options(run)} for name, (run, what) in verbs.VERBS.items()]
+    control = [
+        {"name": name, "help": help_text._sentence(what or verbs.commands.COMMANDS[name].what), "options": options(run)}
+        for name, (run, what) in verbs.VERBS.items()
+    ]
     runs = [{"name": name, "help": what, "options": options(run)} for name, (run, what) in runs_verbs.VERBS.items()]
     return {"control": {"options": options(verbs.run_room), "verbs": control}, "runs": {"options": [], "verbs": runs}}
 

@@ -96,9 +96,15 @@ class Desk:
         except Exception as error:
             LOG.exception("%s failed", name)
             await self.audit(actor, name, given, "failed", f"{type(error).__name__}: {error}")
-            raise Refused("control.internal", f"`{name}` failed: {type(error).__name__}: {error}", "the log of the control room has the details") from error
+            raise Refused(
+                "control.internal",
+                f"`{name}` failed: {type(error).__name__}: {error}",
+                "the log of the control room has the details",
+            ) from error
         if known.audit:
-            await self.audit(actor, name, given, "done", f"run {result['run']}" if isinstance(result.get("run"), int) else "")
+            await self.audit(
+                actor, name, given, "done", f"run {result['run']}" if isinstance(result.get("run"), int) else ""
+            )
         return result
 
     def _check_control(self, actor, fence):
@@ -138,7 +144,9 @@ class Desk:
         before, self._shown = self._shown, (lease.holder, lease.fence, lease.asked_by, lease.until_s)
         if self._shown == before:
             return
-        self.controller.set_lease({"holder": lease.holder, "fence": lease.fence, "until_ns": until_ns, "asked_by": lease.asked_by})
+        self.controller.set_lease(
+            {"holder": lease.holder, "fence": lease.fence, "until_ns": until_ns, "asked_by": lease.asked_by}
+        )
         if self._keeping is None or self._keeping.done():
             self._keeping = asyncio.ensure_future(self._keep())
 
@@ -155,7 +163,9 @@ class Desk:
         """Writes one audit row. If the database is gone, the journal keeps the row; no command waits for the database."""
         arguments = arguments if isinstance(arguments, dict) else {}
         try:
-            await self.controller.writer.audit(actor.name, actor.whence, actor.role, command[:60], _short(arguments), outcome, detail[:2000])
+            await self.controller.writer.audit(
+                actor.name, actor.whence, actor.role, command[:60], _short(arguments), outcome, detail[:2000]
+            )
         except Exception:
             LOG.exception("the audit row of %s by %s was lost", command, actor.name)
 
@@ -172,5 +182,11 @@ def _always():
 
 def _short(arguments):
     """Bounds the arguments: those of a refused command may have any size and shape."""
-    return {str(key)[:60]: value if isinstance(value, (bool, int, float)) or value is None else
-            [str(each)[:1000] for each in value[:100]] if isinstance(value, list) else str(value)[:20_000] for key, value in list(arguments.items())[:20]}
+    return {
+        str(key)[:60]: value
+        if isinstance(value, (bool, int, float)) or value is None
+        else [str(each)[:1000] for each in value[:100]]
+        if isinstance(value, list)
+        else str(value)[:20_000]
+        for key, value in list(arguments.items())[:20]
+    }

@@ -34,7 +34,11 @@ class Folders:
                 if self.group:
                     modes.give_group(each, self.group)
         except OSError as error:
-            raise Refused("control.directory", f"cannot make {error.filename}: {error.strerror}", "set control.directory to a directory that you may write to") from None
+            raise Refused(
+                "control.directory",
+                f"cannot make {error.filename}: {error.strerror}",
+                "set control.directory to a directory that you may write to",
+            ) from None
 
     def run(self, number):
         return self.runs / f"{number:06d}"
@@ -50,7 +54,9 @@ class Folders:
     def hold(self, process, writers):
         """Before a launch: links the place to an empty waiting place, with a directory for each of several writers."""
         waiting = self.waiting / process
-        shutil.rmtree(waiting, ignore_errors=True)  # it contains only empty directories: files are opened when a run starts
+        shutil.rmtree(
+            waiting, ignore_errors=True
+        )  # it contains only empty directories: files are opened when a run starts
         self._lead(process, waiting, writers)
 
     def assign(self, number, process, writers, name=None):
@@ -93,7 +99,11 @@ class Folders:
             part.symlink_to(os.path.relpath(target, self.next))
             os.replace(part, self.next / process)
         except OSError as error:
-            raise Refused("control.directory", f"cannot make {error.filename or target}: {error.strerror}", "check that the disk is writable") from None
+            raise Refused(
+                "control.directory",
+                f"cannot make {error.filename or target}: {error.strerror}",
+                "check that the disk is writable",
+            ) from None
 
 
 def free_and_total(path):

@@ -74,14 +74,21 @@ def build(
         {
             "sequence": sequence,
             "time_ns": time_ns,
-            "system": {"name": system.name, "file": str(system.file), "directory": str(system.directory), "build": build, "sha256": system.sha256},
+            "system": {
+                "name": system.name,
+                "file": str(system.file),
+                "directory": str(system.directory),
+                "build": build,
+                "sha256": system.sha256,
+            },
             "state": derived.state,
             "flags": list(derived.flags),
             "since_ns": since_ns,
             "what": derived.what if headline.word in OF_STATES else headline.what,
             "waiting_for": list(derived.waiting_for),
             "act": act and {"name": act.name, "actor": act.actor, "began_ns": act.began_ns, "limit_s": act.limit_s},
-            "run": run and _row(run, derived.state) | {"choice": _choice(memory, system.choose_limit_s, time_ns, now_s)},
+            "run": run
+            and _row(run, derived.state) | {"choice": _choice(memory, system.choose_limit_s, time_ns, now_s)},
             "last_run": last_run and _row(last_run, last_run.state),
             "numbers": {key: (numbers or {}).get(key) for key in NUMBERS}
             | {"chunks": (numbers or {}).get("chunks") or {"sent": None, "built": None, "lost": {}}},
@@ -129,7 +136,9 @@ def _process(look, derived, numbers):
         "restarts": look.restarts,
         "build": look.build,
         "configuration_sha256": look.configuration_sha256,
-        "what": derived.broken.get(look.name) or derived.degraded.get(look.name) or (look.problems[0] if look.problems else _stands(look)),
+        "what": derived.broken.get(look.name)
+        or derived.degraded.get(look.name)
+        or (look.problems[0] if look.problems else _stands(look)),
         "numbers": numbers or {"rate_hz": None, "events": None, "incomplete": None, "fill": None},
         "cpu": look.cpu,
         "rss_bytes": look.rss_bytes,
@@ -139,7 +148,9 @@ def _process(look, derived, numbers):
 def _stands(look):
     """The parts of a process that wait without progress, and for how long; empty without any."""
     parts = (look.status or {}).get("standing") or ()
-    return "; ".join(f"{part['name']} has waited for {part['waits_for']} for {part['seconds']:.0f} s" for part in parts[:2])
+    return "; ".join(
+        f"{part['name']} has waited for {part['waits_for']} for {part['seconds']:.0f} s" for part in parts[:2]
+    )
 
 
 def clean(value):
@@ -157,4 +168,8 @@ def delta(before, after):
     """The top-level members of `after` that differ from `before`, always with `sequence` and `time_ns`; all members if `before` is None."""
     if before is None:
         return dict(after)
-    return {key: one for key, one in after.items() if key in ("sequence", "time_ns") or key not in before or before[key] != one}
+    return {
+        key: one
+        for key, one in after.items()
+        if key in ("sequence", "time_ns") or key not in before or before[key] != one
+    }

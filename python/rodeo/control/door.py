@@ -15,9 +15,28 @@ from rodeo.control.refused import Refused
 from rodeo.control.shares import Shares
 
 LONGEST_BODY = 64 * 1024
-STATUS = {"control.session": 401, "control.token": 403, "control.role": 403, "control.csrf": 403, "control.origin": 403, "control.host": 403,
-          "control.unknown_command": 404, "control.no_run": 404, "control.no_run_number": 404, "control.no_route": 404, "control.no_process": 404, "control.no_alarm": 404, "control.no_rule": 404, "control.argument": 400, "config.bad_json": 400,
-          "control.too_long": 413, "control.database": 503, "control.too_many": 503, "control.package": 500, "control.internal": 500}
+STATUS = {
+    "control.session": 401,
+    "control.token": 403,
+    "control.role": 403,
+    "control.csrf": 403,
+    "control.origin": 403,
+    "control.host": 403,
+    "control.unknown_command": 404,
+    "control.no_run": 404,
+    "control.no_run_number": 404,
+    "control.no_route": 404,
+    "control.no_process": 404,
+    "control.no_alarm": 404,
+    "control.no_rule": 404,
+    "control.argument": 400,
+    "config.bad_json": 400,
+    "control.too_long": 413,
+    "control.database": 503,
+    "control.too_many": 503,
+    "control.package": 500,
+    "control.internal": 500,
+}
 
 
 def status_of(refused: Refused) -> int:
@@ -75,32 +94,54 @@ class Door:
         if (bearer := headers.get("authorization")) is not None:
             role = self.sessions.role_of(bearer.removeprefix("Bearer ").strip())
             if role is None:
-                raise Refused("control.token", "the token of the header Authorization is wrong", "rodeo control status --addresses")
+                raise Refused(
+                    "control.token",
+                    "the token of the header Authorization is wrong",
+                    "rodeo control status --addresses",
+                )
             scope["rodeo.session"], scope["rodeo.actor"] = None, _named(headers, self.sessions.name, role, address)
         elif not post and scope["path"] == "/" and b"token=" in scope["query_string"] and scope["type"] == "http":
             token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
             cookie = self.sessions.open(token, now)
-            return 303, {"Location": "/", "Set-Cookie": f"{self.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"}, b""
+            return (
+                303,
+                {"Location": "/", "Set-Cookie": f"{self.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"},
+                b"",
+            )
         else:
             session = self.sessions.find(_cookie(headers.get("cookie", ""), self.cookie), now)
             if scope["type"] == "websocket" and "origin" not in headers:
-                raise Refused("control.origin", "a WebSocket of a session does not name its page", "programs send Authorization: Bearer TOKEN")
+                raise Refused(
+                    "control.origin",
+                    "a WebSocket of a session does not name its page",
+                    "programs send Authorization: Bearer TOKEN",
+                )
             if post:
                 security.check_csrf(session, headers.get("x-rodeo-csrf"))
-            scope["rodeo.session"], scope["rodeo.actor"] = session, Actor(session.name, "browser", session.role, address)
+            scope["rodeo.session"], scope["rodeo.actor"] = (
+                session,
+                Actor(session.name, "browser", session.role, address),
+            )
         _check_length(headers)
         return None
 
     async def _tell(self, scope, headers, refused):
         """Writes an audit row for a refusal. Its origin is "door", because the client is not identified."""
-        if refused.code == "control.session":  # a page left open asks every few seconds; this is not an attempt to enter
+        if (
+            refused.code == "control.session"
+        ):  # a page left open asks every few seconds; this is not an attempt to enter
             return
         untold = self.told.tell(self.desk.monotonic())
         if untold is not None:
             besides = f"; {untold} earlier refusals were not recorded" if untold else ""
             address = "%s:%s" % tuple(scope["client"][:2]) if scope.get("client") else self.way
-            await self.desk.audit(Actor(address, "door", "none", address), f"{scope.get('method', 'WEBSOCKET')} {scope['path'][:40]}", {}, "refused",
-                                  f"{refused.code}: {refused.what}{besides}")
+            await self.desk.audit(
+                Actor(address, "door", "none", address),
+                f"{scope.get('method', 'WEBSOCKET')} {scope['path'][:40]}",
+                {},
+                "refused",
+                f"{refused.code}: {refused.what}{besides}",
+            )
 
 
 def login_name() -> str:
@@ -134,16 +175,29 @@ def _cookie(header, name):
 
 
 def _check_length(headers):
-    if (length := headers.get("content-length")) is not None and not (length.isascii() and length.isdigit() and int(length[:12]) <= LONGEST_BODY):
-        raise Refused("control.too_long", f"a request may have at most {LONGEST_BODY} bytes, and this one has {length[:20]}", "")
+    if (length := headers.get("content-length")) is not None and not (
+        length.isascii() and length.isdigit() and int(length[:12]) <= LONGEST_BODY
+    ):
+        raise Refused(
+            "control.too_long", f"a request may have at most {LONGEST_BODY} bytes, and this one has {length[:20]}", ""
+        )
 
 
 def _with_headers(send):
     async def wrapped(message):
         if message["type"] == "http.response.start":
             named = {name.lower() for name, _ in message.get("headers", [])}
-            message = {**message, "headers": [*message.get("headers", []), *((name.lower().encode(), value.encode()) for name, value in security.HEADERS.items()
-                                                                             if name.lower().encode() not in named)]}
+            message = {
+                **message,
+                "headers": [
+                    *message.get("headers", []),
+                    *(
+                        (name.lower().encode(), value.encode())
+                        for name, value in security.HEADERS.items()
+                        if name.lower().encode() not in named
+                    ),
+                ],
+            }
         await send(message)
 
     return wrapped
@@ -152,18 +206,30 @@ def _with_headers(send):
 async def _respond(scope, send, status, headers, body):
     kind = "websocket.http.response" if scope["type"] == "websocket" else "http.response"
     send = _with_headers(send) if scope["type"] == "http" else send
-    await send({"type": f"{kind}.start", "status": status,
-                "headers": [*((name.lower().encode(), value.encode()) for name, value in headers.items()), (b"content-length", str(len(body)).encode())]})
+    await send(
+        {
+            "type": f"{kind}.start",
+            "status": status,
+            "headers": [
+                *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+                (b"content-length", str(len(body)).encode()),
+            ],
+        }
+    )
     await send({"type": f"{kind}.body", "body": body})
 
 
 async def _refuse(scope, receive, send, refused, headers):
     if scope["type"] == "http" and "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api/"):
-        text = f"<!doctype html><html lang=en><title>Rodeo</title><h1>Not let in</h1><p>{_html(refused.what)}.<p>{_html(refused.next)}<p><a href=\"/\">Try again</a>"
-        return await _respond(scope, send, status_of(refused), {"Content-Type": "text/html; charset=utf-8"}, text.encode())
+        text = f'<!doctype html><html lang=en><title>Rodeo</title><h1>Not let in</h1><p>{_html(refused.what)}.<p>{_html(refused.next)}<p><a href="/">Try again</a>'
+        return await _respond(
+            scope, send, status_of(refused), {"Content-Type": "text/html; charset=utf-8"}, text.encode()
+        )
     if scope["type"] == "websocket":
         await receive()
-    await _respond(scope, send, status_of(refused), {"Content-Type": "application/json", "Connection": "close"}, body_of(refused))
+    await _respond(
+        scope, send, status_of(refused), {"Content-Type": "application/json", "Connection": "close"}, body_of(refused)
+    )
 
 
 def _html(text):

@@ -31,7 +31,10 @@ class Draining:
 def unread(cards_before, cards, routers_before, routers):
     """Chunks sent by cards in a run that routers have not read; None if a process does not report its count."""
     sent = [grown(_sent(before), _sent(cards.get(name))) for name, before in cards_before.items()]
-    read = [grown(value(before, "chunks", "sent"), value(routers.get(name), "chunks", "sent")) for name, before in routers_before.items()]
+    read = [
+        grown(value(before, "chunks", "sent"), value(routers.get(name), "chunks", "sent"))
+        for name, before in routers_before.items()
+    ]
     if not sent or not read or None in sent or None in read:
         return None
     return int(sum(sent) - sum(read))
@@ -44,4 +47,7 @@ def _sent(status):
 
 def _held(status):
     """Chunks in pages for subscribers of data."""
-    return total(value(one, "pending_chunks") for one in status.get("subscribers") or () if one.get("kind") != "monitor") or 0
+    return (
+        total(value(one, "pending_chunks") for one in status.get("subscribers") or () if one.get("kind") != "monitor")
+        or 0
+    )

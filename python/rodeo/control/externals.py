@@ -15,7 +15,7 @@ LOG = logging.getLogger("rodeo.control")
 LONGEST_ANSWER = 4 * 1024 * 1024  # bytes
 MOST_VALUES = 20_000
 MOST_KEPT = 500  # values of one program in a run
-SELECTOR = re.compile(r'\s*([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(.*)\})?\s*', re.DOTALL)
+SELECTOR = re.compile(r"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(.*)\})?\s*", re.DOTALL)
 LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 
 
@@ -45,7 +45,11 @@ class External:
         if parsed is None:
             return []
         name, wanted = parsed
-        return [value for labels, value in self.values.get(name, ()) if all(labels.get(label) == text for label, text in wanted.items())]
+        return [
+            value
+            for labels, value in self.values.get(name, ())
+            if all(labels.get(label) == text for label, text in wanted.items())
+        ]
 
     def kept(self):
         """{name with labels: value} of the values kept with a run, at most MOST_KEPT."""
@@ -69,8 +73,14 @@ class External:
         self.values, self.problem, self.asked = {}, str(why)[:300], True
 
     def as_json(self):
-        return {"name": self.name, "address": self.entry.address, "state": "good" if self.answers else "silent" if self.asked else "unknown",
-                "what": self.problem, "seen_ns": self.seen_ns, "values": sum(len(each) for each in self.values.values())}
+        return {
+            "name": self.name,
+            "address": self.entry.address,
+            "state": "good" if self.answers else "silent" if self.asked else "unknown",
+            "what": self.problem,
+            "seen_ns": self.seen_ns,
+            "values": sum(len(each) for each in self.values.values()),
+        }
 
 
 def parsed_selector(text):
@@ -84,7 +94,7 @@ def parsed_selector(text):
         if one is None:
             return None
         labels[one.group(1)] = re.sub(r"\\(.)", r"\1", one.group(2))
-        rest = rest[one.end():]
+        rest = rest[one.end() :]
     return found.group(1), labels
 
 

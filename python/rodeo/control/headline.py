@@ -10,8 +10,17 @@ from .kinds import kind_of
 from .numbers import card_losses, grown, growth_of, total, value
 
 NO_DATA, NO_TRIGGERS, LOSES_DATA, LOSES_TRIGGERS = "NO DATA", "NO TRIGGERS", "LOSES DATA", "LOSES TRIGGERS"
-OF_STATES = {"OFF": "idle", "LAUNCHING": "busy", "READY": "ready", "STARTING": "busy", "RUNNING": "good", "PAUSED": "warning", "STOPPING": "busy",
-             "CLOSING": "busy", "ERROR": "alarm"}
+OF_STATES = {
+    "OFF": "idle",
+    "LAUNCHING": "busy",
+    "READY": "ready",
+    "STARTING": "busy",
+    "RUNNING": "good",
+    "PAUSED": "warning",
+    "STOPPING": "busy",
+    "CLOSING": "busy",
+    "ERROR": "alarm",
+}
 SEVERITIES = ("idle", "ready", "busy", "good", "warning", "alarm")
 BLOCKED_S = 2.0  # Seconds without data before NO DATA.
 UNBUILT_LOOKS = 3  # NO DATA also needs this many looks, because cards and readouts answer at different moments.
@@ -20,7 +29,13 @@ GOOD_S = 60.0  # Seconds of a good headline after which the trouble is over.
 ALL = ""  # all readouts together
 ON_PURPOSE = ("link_removed", "card_link_down")  # Losses of removed and dead links; DEGRADED reports them.
 SILENT_POLLS = 2  # after so many missing answers a process counts as the cause of a standstill
-_DEAD = {"failed": "has failed", "lost": "does not answer", "absent": "is not there", "done": "has ended", "launching": "is being started again"}
+_DEAD = {
+    "failed": "has failed",
+    "lost": "does not answer",
+    "absent": "is not there",
+    "done": "has ended",
+    "launching": "is being started again",
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +52,12 @@ class Headline:
     @property
     def what(self):
         """A sentence for alarms and for the reason of the run."""
-        said = {NO_DATA: "the run takes no data", NO_TRIGGERS: "no trigger comes", LOSES_DATA: "the run loses data", LOSES_TRIGGERS: "the run loses triggers"}
+        said = {
+            NO_DATA: "the run takes no data",
+            NO_TRIGGERS: "no trigger comes",
+            LOSES_DATA: "the run loses data",
+            LOSES_TRIGGERS: "the run loses triggers",
+        }
         return f"{said[self.word]}: {told(self.cause)}" if self.word in said else self.word
 
 
@@ -79,19 +99,29 @@ class FlowMeter:
             lost = _lost_ppm(before, after)
         unaccepted_s = None if self._zero_since_s is None else now_s - self._zero_since_s
         unbuilt_s = self._unbuilt_s(now_s, ALL)
-        return Flow(zero_s=max((one for one in (unaccepted_s, unbuilt_s) if one is not None), default=None),
-                    offered=bool(offered or rate) or (rate is None and unbuilt_s is not None),
-                    incomplete_ppm=1e6 * incomplete / built if built and incomplete is not None else None, lost_ppm=lost,
-                    dead_time=numbers.get("dead_time_fraction"), stalled=self._stalled(now_s) if unbuilt_s is None else None)
+        return Flow(
+            zero_s=max((one for one in (unaccepted_s, unbuilt_s) if one is not None), default=None),
+            offered=bool(offered or rate) or (rate is None and unbuilt_s is not None),
+            incomplete_ppm=1e6 * incomplete / built if built and incomplete is not None else None,
+            lost_ppm=lost,
+            dead_time=numbers.get("dead_time_fraction"),
+            stalled=self._stalled(now_s) if unbuilt_s is None else None,
+        )
 
     def _count_unbuilt(self, now_s, triggers_come, before, after, without):
         """Counts looks in which a readout that answers has built nothing, and those in which no readout has. Such a look without a trigger does not count."""
-        growths = {name: grown(_built(before.statuses.get(name, (None, None))[1]), _built(status)) for name, status in after.of("readout").items()
-                   if name not in without}
+        growths = {
+            name: grown(_built(before.statuses.get(name, (None, None))[1]), _built(status))
+            for name, status in after.of("readout").items()
+            if name not in without
+        }
         asked = any(kind == "readout" and name not in without for name, (kind, _) in after.statuses.items())
         whole = total(growths.values()) if growths else 0 if asked else None
-        answering = {name: growth for name, growth in growths.items()
-                     if name not in after.answered_s or after.answered_s[name] != before.answered_s.get(name)}
+        answering = {
+            name: growth
+            for name, growth in growths.items()
+            if name not in after.answered_s or after.answered_s[name] != before.answered_s.get(name)
+        }
         self._unbuilt = {name: one for name, one in self._unbuilt.items() if name == ALL or name in answering}
         for name, growth in {**answering, ALL: whole}.items():
             if growth:
@@ -101,7 +131,11 @@ class FlowMeter:
                 self._unbuilt[name] = since_s, looks + 1
 
     def _stalled(self, now_s):
-        since = {name: seconds for name in self._unbuilt if name != ALL and (seconds := self._unbuilt_s(now_s, name) or 0.0) >= BLOCKED_S}
+        since = {
+            name: seconds
+            for name in self._unbuilt
+            if name != ALL and (seconds := self._unbuilt_s(now_s, name) or 0.0) >= BLOCKED_S
+        }
         return max(since, key=since.get, default=None)
 
     def _unbuilt_s(self, now_s, name):
@@ -115,14 +149,21 @@ def _built(status):
 
 def _lost_ppm(before, after):
     """Lost chunks of a million between two moments, without those that were left out on purpose; None if unknown."""
-    built, lost = growth_of(before, after, "readout", lambda status: value(status, "chunks", "built")), growth_of(before, after, "readout", _lost)
+    built, lost = (
+        growth_of(before, after, "readout", lambda status: value(status, "chunks", "built")),
+        growth_of(before, after, "readout", _lost),
+    )
     cards = card_losses(before.of("emulator"), after.of("emulator"))
     sum_lost = total([lost, *(count for reason, count in cards.items() if reason not in ON_PURPOSE)])
     return 1e6 * sum_lost / (sum_lost + (built or 0)) if sum_lost else None if built is None else 0.0
 
 
 def _lost(status):
-    return total(count for reason, count in (((status or {}).get("chunks") or {}).get("lost") or {}).items() if reason not in ON_PURPOSE)
+    return total(
+        count
+        for reason, count in (((status or {}).get("chunks") or {}).get("lost") or {}).items()
+        if reason not in ON_PURPOSE
+    )
 
 
 def first_cause(derived, looks, limited, *, run, standing, stalled=None):
@@ -132,9 +173,14 @@ def first_cause(derived, looks, limited, *, run, standing, stalled=None):
     if run is None:
         return limited
     ours = [look for look in looks if kind_of(look.member.kind).order and look.member.kind != "program"]
-    dead = [look for look in ours if derived.phases.get(look.name) in _DEAD and (look.name in derived.broken or standing)]
+    dead = [
+        look for look in ours if derived.phases.get(look.name) in _DEAD and (look.name in derived.broken or standing)
+    ]
     if dead:
-        first = min(dead, key=lambda look: (look.since_ns is None, look.since_ns or 0, kind_of(look.member.kind).order, look.name))
+        first = min(
+            dead,
+            key=lambda look: (look.since_ns is None, look.since_ns or 0, kind_of(look.member.kind).order, look.name),
+        )
         return {"process": first.name, "stage": _DEAD[derived.phases[first.name]]}
     if standing:
         silent = [look for look in ours if look.alive and look.unanswered >= SILENT_POLLS]
@@ -151,7 +197,9 @@ def standing(flow):
 
 def troubled(flow, dead_time_limit):
     """Whether triggers come without data, or are lost: then a process that is gone or silent counts as the cause."""
-    return (flow.zero_s is not None and flow.offered) or flow.stalled is not None or _over(flow.dead_time, dead_time_limit)
+    return (
+        (flow.zero_s is not None and flow.offered) or flow.stalled is not None or _over(flow.dead_time, dead_time_limit)
+    )
 
 
 def headline(derived, flow, cause, *, run, incomplete_limit_ppm, dead_time_limit):

@@ -14,14 +14,23 @@ def columns():
 
 
 def wrapped(text, indent="  "):
-    return textwrap.fill(text, columns(), initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        text, columns(), initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def table(rows):
     """Rows (name, text) in two columns."""
     width, lines = max(len(name) for name, _ in rows) + 2, []
     for name, text in rows:
-        lines += textwrap.wrap(text, columns(), initial_indent="  " + name.ljust(width), subsequent_indent=" " * (width + 2), break_long_words=False, break_on_hyphens=False)
+        lines += textwrap.wrap(
+            text,
+            columns(),
+            initial_indent="  " + name.ljust(width),
+            subsequent_indent=" " * (width + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     return "\n".join(lines)
 
 
@@ -44,8 +53,20 @@ class Parser(argparse.ArgumentParser):
         named = [action for action in self._actions if not action.option_strings]
         usage = " ".join([self.prog, *(_shown(action) for action in named), "[options]"])
         arguments = [(_shown(action), _sentence(action.help)) for action in named]
-        options = [(_flags(action), _sentence(action.help)) for action in self._actions if action.option_strings and not isinstance(action, argparse._HelpAction)]
-        return page([usage], self.description, tables=[("Arguments", arguments), ("Options", [*options, ("-h, --help", "This text")])], exits=self.epilog) + "\n"
+        options = [
+            (_flags(action), _sentence(action.help))
+            for action in self._actions
+            if action.option_strings and not isinstance(action, argparse._HelpAction)
+        ]
+        return (
+            page(
+                [usage],
+                self.description,
+                tables=[("Arguments", arguments), ("Options", [*options, ("-h, --help", "This text")])],
+                exits=self.epilog,
+            )
+            + "\n"
+        )
 
 
 def _shown(action):
@@ -54,7 +75,12 @@ def _shown(action):
 
 
 def _flags(action):
-    value = "" if action.nargs == 0 else " " + str(action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper()))
+    value = (
+        ""
+        if action.nargs == 0
+        else " "
+        + str(action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper()))
+    )
     long = next((flag for flag in action.option_strings if flag.startswith("--")), "")
     short = next((flag for flag in action.option_strings if not flag.startswith("--")), "")
     return f"{short + ', ' if short else '    '}{long}{value}"

@@ -57,7 +57,11 @@ class HostLooks:
                 if type(answer.get("time_ns")) is int:
                     answers.append((asked, answer["time_ns"], answered))
                 if isinstance(found := answer.get("temperatures"), dict):
-                    temperatures = {str(sensor)[:100]: float(one) for sensor, one in list(found.items())[:256] if isinstance(one, (int, float)) and math.isfinite(one)}
+                    temperatures = {
+                        str(sensor)[:100]: float(one)
+                        for sensor, one in list(found.items())[:256]
+                        if isinstance(one, (int, float)) and math.isfinite(one)
+                    }
         if answers:
             self.offsets[name], self.temperatures[name] = offset_of(answers), temperatures
         else:  # old values are dropped

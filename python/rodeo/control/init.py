@@ -90,11 +90,24 @@ def texts(name: str, cores: int, disk_bytes: int) -> dict[str, str]:
     fibres, elinks = (6, 8) if many else (2, 4)
     stop_bytes = min(3 * 10**9, disk_bytes // 20)  # else no run could begin on a small disk
     values = {
-        "name": name, "file": "system.toml", "cores": cores, "disk_gb": disk_bytes / 1e9, "fibres": fibres, "elinks": elinks, "links": fibres * elinks,
-        "rate": "10kHz" if many else "1kHz", "disk_stop": _written(stop_bytes), "disk_warn": _written(3 * stop_bytes),
+        "name": name,
+        "file": "system.toml",
+        "cores": cores,
+        "disk_gb": disk_bytes / 1e9,
+        "fibres": fibres,
+        "elinks": elinks,
+        "links": fibres * elinks,
+        "rate": "10kHz" if many else "1kHz",
+        "disk_stop": _written(stop_bytes),
+        "disk_warn": _written(3 * stop_bytes),
         # All emulated cards of a user share one directory: the address depends on the system, and differs from that of the demonstration.
-        "address": f"0000:{0x40 + hashlib.sha256(name.encode()).digest()[0] % 0x80:02x}:00.0"}
-    return {"system.toml": SYSTEM.format(**values), "emulator.toml": EMULATOR.format(**values), "readout.toml": READOUT.format(**values)}
+        "address": f"0000:{0x40 + hashlib.sha256(name.encode()).digest()[0] % 0x80:02x}:00.0",
+    }
+    return {
+        "system.toml": SYSTEM.format(**values),
+        "emulator.toml": EMULATOR.format(**values),
+        "readout.toml": READOUT.format(**values),
+    }
 
 
 def _written(size: int) -> str:
@@ -106,17 +119,26 @@ def write(directory, name=None) -> list[str]:
     directory = Path(directory).absolute()
     name = name or re.sub(r"[^a-z0-9_-]+", "-", directory.resolve().name.lower()).strip("-_")[:24] or "system"
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
-        raise Refused("control.argument", f"`{name}` is not a valid system name: letters, digits, - and _, at most 40", "")
+        raise Refused(
+            "control.argument", f"`{name}` is not a valid system name: letters, digits, - and _, at most 40", ""
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
         files = texts(name, len(os.sched_getaffinity(0)), shutil.disk_usage(directory).total)
         for file in files:
             if (directory / file).exists():
-                raise Refused("control.init", f"{directory / file} exists already", "use another directory: rodeo control init DIRECTORY")
+                raise Refused(
+                    "control.init",
+                    f"{directory / file} exists already",
+                    "use another directory: rodeo control init DIRECTORY",
+                )
         for file, text in files.items():
             with open(directory / file, "x") as out:
                 out.write(text)
     except OSError as error:
         raise Refused("control.init", f"cannot write {error.filename or directory}: {error.strerror}", "") from None
     shown = os.path.relpath(directory / "system.toml")
-    return [f"wrote {', '.join(files)} to {directory}", f"next: rodeo control {shown if not shown.startswith('..') else directory / 'system.toml'}"]
+    return [
+        f"wrote {', '.join(files)} to {directory}",
+        f"next: rodeo control {shown if not shown.startswith('..') else directory / 'system.toml'}",
+    ]

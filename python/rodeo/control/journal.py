@@ -26,7 +26,9 @@ FORMER = 64  # former ids that a journal remembers
 
 def line_of(journal, sequence, record):
     text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-    return f'{{"journal":"{journal}","sequence":{sequence},"crc":{zlib.crc32(text.encode())},"record":{text}}}\n'.encode()
+    return (
+        f'{{"journal":"{journal}","sequence":{sequence},"crc":{zlib.crc32(text.encode())},"record":{text}}}\n'.encode()
+    )
 
 
 def parsed(line):
@@ -35,7 +37,11 @@ def parsed(line):
         value = json.loads(line)
         record = value["record"]
         text = json.dumps(record, sort_keys=True, separators=(",", ":"))
-        if value["crc"] == zlib.crc32(text.encode()) and isinstance(value["sequence"], int) and isinstance(record, dict):
+        if (
+            value["crc"] == zlib.crc32(text.encode())
+            and isinstance(value["sequence"], int)
+            and isinstance(record, dict)
+        ):
             return value["journal"], value["sequence"], record
     except (ValueError, LookupError, TypeError, RecursionError):
         pass
@@ -70,14 +76,26 @@ class Journal:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._lock.close()
-            raise Refused("control.database", f"another control room writes {self.path}", "rodeo control status shows which one runs") from None
+            raise Refused(
+                "control.database",
+                f"another control room writes {self.path}",
+                "rodeo control status shows which one runs",
+            ) from None
         except OSError as error:
-            raise Refused("control.database", f"cannot write {self.path}: {error.strerror}", "set control.directory to a directory that you may write to") from None
+            raise Refused(
+                "control.database",
+                f"cannot write {self.path}: {error.strerror}",
+                "set control.directory to a directory that you may write to",
+            ) from None
         try:
             self._read()
         except OSError as error:
             self._lock.close()
-            raise Refused("control.database", f"cannot use {self.path}: {error.strerror}", "check that the disk has free space and no errors") from None
+            raise Refused(
+                "control.database",
+                f"cannot use {self.path}: {error.strerror}",
+                "check that the disk has free space and no errors",
+            ) from None
 
     def _read(self):
         with contextlib.suppress(FileNotFoundError):
@@ -150,7 +168,9 @@ class Journal:
     def applied(self, lasts):
         """The last sequence that is in the tables, None if they know none of the ids. `lasts`: {id: last sequence in the tables}."""
         bounds = {**dict(self.former), self.id: None}
-        known = [last if bounds[name] is None else min(last, bounds[name]) for name, last in lasts.items() if name in bounds]
+        known = [
+            last if bounds[name] is None else min(last, bounds[name]) for name, last in lasts.items() if name in bounds
+        ]
         return max(known, default=None)
 
     def _lines(self):
@@ -207,8 +227,18 @@ class Journal:
         after = (rest[0][0] - 1 if rest else self.last) if after is None else after
         part = f"{self.path}.part"
         file = open(part, "w+b", buffering=0)
-        header = {"journal": self.id, "after": after, "kept": kept.as_json(), "place": self._place(file), "former": self.former}
-        data = json.dumps(header).encode() + b"\n" + b"".join(line_of(self.id_of(sequence), sequence, record) for sequence, record in rest)
+        header = {
+            "journal": self.id,
+            "after": after,
+            "kept": kept.as_json(),
+            "place": self._place(file),
+            "former": self.former,
+        }
+        data = (
+            json.dumps(header).encode()
+            + b"\n"
+            + b"".join(line_of(self.id_of(sequence), sequence, record) for sequence, record in rest)
+        )
         try:
             _write_all(file, data)
             os.fsync(file.fileno())
@@ -254,7 +284,7 @@ def _write_all(file, data):
     """Writes in a loop: a nearly full disk accepts a part, and fails only at the next write."""
     left = memoryview(data)
     while left:
-        left = left[file.write(left):]
+        left = left[file.write(left) :]
 
 
 def _sync_directory(path):

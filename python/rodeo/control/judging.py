@@ -19,12 +19,23 @@ async def quality(c, arguments, actor):
     record = await c.reads.run(number)
     by, verified_by = actor, None
     if arguments["confirm"]:
-        found = [each for each in record["quality"] if each["subsystem"] == subsystem and (from_ns is None or (each["from_ns"], each["to_ns"]) == (from_ns, to_ns))]
+        found = [
+            each
+            for each in record["quality"]
+            if each["subsystem"] == subsystem
+            and (from_ns is None or (each["from_ns"], each["to_ns"]) == (from_ns, to_ns))
+        ]
         if not found or found[-1]["verdict"] != verdict:
             said = f"the last one says {found[-1]['verdict']}" if found else "there is none"
-            raise Refused("control.argument", f"run {number} has no judgement `{verdict}` on {subsystem} to be confirmed: {said}", f"rodeo runs show {number} lists them")
+            raise Refused(
+                "control.argument",
+                f"run {number} has no judgement `{verdict}` on {subsystem} to be confirmed: {said}",
+                f"rodeo runs show {number} lists them",
+            )
         if found[-1]["by"] == actor:
-            raise Refused("control.argument", f"the judgement on {subsystem} is {actor}'s own: another person must confirm it", "")
+            raise Refused(
+                "control.argument", f"the judgement on {subsystem} is {actor}'s own: another person must confirm it", ""
+            )
         by, verified_by, from_ns, to_ns = found[-1]["by"], actor, found[-1]["from_ns"], found[-1]["to_ns"]
     await c.writer.quality(number, subsystem, from_ns, to_ns, verdict, by, verified_by)
     return {"run": number, "subsystem": subsystem, "verdict": verdict}
@@ -42,7 +53,9 @@ async def taint(c, arguments, actor):
         await c.writer.flags(number, add=() if back else (TAINTED,), remove=(TAINTED,) if back else ())
         last = c.telling.last_run
         if last is not None and last.number == number:
-            c.telling.last_run = replace(last, flags=tuple(sorted({*last.flags} - {TAINTED} | (set() if back else {TAINTED}))))
+            c.telling.last_run = replace(
+                last, flags=tuple(sorted({*last.flags} - {TAINTED} | (set() if back else {TAINTED})))
+            )
     await c.writer.note(number, actor, f"{'no longer TAINTED' if back else TAINTED}: {arguments['text']}")
     c.publish()
     return {"run": number, "tainted": not back}
@@ -50,7 +63,11 @@ async def taint(c, arguments, actor):
 
 def _number(c, arguments):
     """The number of the run in the arguments, else of the open run, else of the last run."""
-    number = arguments.get("run") or (c.run.number if c.run else None) or (c.telling.last_run.number if c.telling.last_run else None)
+    number = (
+        arguments.get("run")
+        or (c.run.number if c.run else None)
+        or (c.telling.last_run.number if c.telling.last_run else None)
+    )
     if number is None:
         raise Refused("control.no_run", "no run is open, and none has ended", "name one: --run NUMBER")
     return number

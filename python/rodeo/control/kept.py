@@ -3,7 +3,19 @@ while the database is gone."""
 
 import contextlib
 
-STANDING = ("cause", "severity", "raised_ns", "what", "value", "limit", "do", "process", "acked_by", "acked_ns", "cleared_ns")
+STANDING = (
+    "cause",
+    "severity",
+    "raised_ns",
+    "what",
+    "value",
+    "limit",
+    "do",
+    "process",
+    "acked_by",
+    "acked_ns",
+    "cleared_ns",
+)
 OF_THE_RUN = ""  # the process of counters that belong to the run
 BLOCK = ("first_trigger", "number", "scan_step", "first_id", "seen_ns", "triggers", "recorded")
 
@@ -20,8 +32,13 @@ class Kept:
         self.last_number = int(value.get("last_number") or 0)
 
     def as_json(self):
-        return {"remembered": self.remembered, "open_runs": list(self.runs.values()), "blocks": list(self.blocks.values()), "alarms": list(self.alarms.values()),
-                "last_number": self.last_number}
+        return {
+            "remembered": self.remembered,
+            "open_runs": list(self.runs.values()),
+            "blocks": list(self.blocks.values()),
+            "alarms": list(self.alarms.values()),
+            "last_number": self.last_number,
+        }
 
     def take(self, record):
         """Adds the next record. Skips a record of another version that lacks a member."""
@@ -51,5 +68,15 @@ class Kept:
 
 def row_of(record):
     """The row of an open run, in the form of `open_runs`."""
-    return {"number": record["number"], "system": record["system"], "type": record["type"], "state": "OPEN", "asked_ns": record["asked_ns"],
-            "first_event_ns": None, "holder": record["holder"], "comment": record["comment"], "build": record["build"], "flags": []}
+    return {
+        "number": record["number"],
+        "system": record["system"],
+        "type": record["type"],
+        "state": "OPEN",
+        "asked_ns": record["asked_ns"],
+        "first_event_ns": None,
+        "holder": record["holder"],
+        "comment": record["comment"],
+        "build": record["build"],
+        "flags": [],
+    }

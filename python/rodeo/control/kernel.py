@@ -38,12 +38,19 @@ def seen(pid):
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None
-    fields = text[text.rindex(b")") + 2:].split()  # the name before it may contain any characters
+    fields = text[text.rindex(b")") + 2 :].split()  # the name before it may contain any characters
     state = fields[0].decode()
     if state in "ZX":
         return None
-    return Seen(pid=pid, parent=int(fields[1]), session=int(fields[3]), state=state, start_ticks=int(fields[19]),
-                cpu_seconds=(int(fields[11]) + int(fields[12])) / TICKS, rss_bytes=int(fields[21]) * PAGE)
+    return Seen(
+        pid=pid,
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        state=state,
+        start_ticks=int(fields[19]),
+        cpu_seconds=(int(fields[11]) + int(fields[12])) / TICKS,
+        rss_bytes=int(fields[21]) * PAGE,
+    )
 
 
 def boot_id():
@@ -72,7 +79,9 @@ def variable_of(pid, variable):
             environment = file.read(LONGEST_ENVIRONMENT)
     except OSError:
         return None  # of another user, or ended
-    return next((one[len(mark):].decode(errors="replace") for one in environment.split(b"\0") if one.startswith(mark)), None)
+    return next(
+        (one[len(mark) :].decode(errors="replace") for one in environment.split(b"\0") if one.startswith(mark)), None
+    )
 
 
 def marked(variable):
@@ -94,7 +103,7 @@ def sessions_with(variable, beginning):
     for pid, value in marked(variable):
         found = seen(pid) if value.startswith(beginning) else None
         if found is not None and found.session == pid:
-            rest = value[len(beginning):]
+            rest = value[len(beginning) :]
             oldest[rest] = min(oldest.get(rest, (found.start_ticks, pid)), (found.start_ticks, pid))
     return [(rest, pid) for rest, (_, pid) in sorted(oldest.items())]
 
@@ -120,7 +129,11 @@ def core_file(directory, pid):
         if "%" not in exact and path.is_file():
             return str(path)
     try:
-        named = [path for path in Path(folder).iterdir() if str(pid) in path.name and path.name.startswith(name.split("%")[0]) and path.is_file()]
+        named = [
+            path
+            for path in Path(folder).iterdir()
+            if str(pid) in path.name and path.name.startswith(name.split("%")[0]) and path.is_file()
+        ]
     except OSError:
         return ""
     return str(max(named, key=lambda path: path.stat().st_mtime_ns)) if named else ""

@@ -31,20 +31,82 @@ class Kind:
 # learn that the run is over; the recorder closes its files last.
 _ALL = (
     Kind("program", order=40),
-    Kind("recorder", ("farm", "record"), "farm.recorder", ".control", 38, True, True, "recorder", ("events", "recorded"),
-         "nodes keep what it did not acknowledge: restart it, or stop the run"),
-    Kind("node", ("farm", "filter"), "farm.node", ".control", 35, True, True, "node", ("events", "assigned"),
-         "its events go to other nodes; look at its log"),
-    Kind("readout", ("readout",), "readout", ".control", 30, True, True, "report", (), "look at its log; go_on without its links, or stop the run"),
-    Kind("supervisor", ("farm", "supervise"), "farm.supervisor", ".control", 25, True, True, "supervisor", ("events", "in"),
-         "no event is assigned any more: look at its log, stop the run"),
-    Kind("router", ("route",), "router", ".router", 20, report="router_report", do="look at its log; its readouts get nothing: stop the run, then recover"),
-    Kind("emulator", ("emulate",), "emulator", ".emulator", 10, held=True, report="emulator",
-         do="look at its log; in a run choose stop, or go_on if other cards are left, then recover"),
+    Kind(
+        "recorder",
+        ("farm", "record"),
+        "farm.recorder",
+        ".control",
+        38,
+        True,
+        True,
+        "recorder",
+        ("events", "recorded"),
+        "nodes keep what it did not acknowledge: restart it, or stop the run",
+    ),
+    Kind(
+        "node",
+        ("farm", "filter"),
+        "farm.node",
+        ".control",
+        35,
+        True,
+        True,
+        "node",
+        ("events", "assigned"),
+        "its events go to other nodes; look at its log",
+    ),
+    Kind(
+        "readout",
+        ("readout",),
+        "readout",
+        ".control",
+        30,
+        True,
+        True,
+        "report",
+        (),
+        "look at its log; go_on without its links, or stop the run",
+    ),
+    Kind(
+        "supervisor",
+        ("farm", "supervise"),
+        "farm.supervisor",
+        ".control",
+        25,
+        True,
+        True,
+        "supervisor",
+        ("events", "in"),
+        "no event is assigned any more: look at its log, stop the run",
+    ),
+    Kind(
+        "router",
+        ("route",),
+        "router",
+        ".router",
+        20,
+        report="router_report",
+        do="look at its log; its readouts get nothing: stop the run, then recover",
+    ),
+    Kind(
+        "emulator",
+        ("emulate",),
+        "emulator",
+        ".emulator",
+        10,
+        held=True,
+        report="emulator",
+        do="look at its log; in a run choose stop, or go_on if other cards are left, then recover",
+    ),
 )
 KINDS = {kind.name: kind for kind in _ALL}
 FARM = ("supervisor", "node", "recorder")
-NEEDED = ("emulator", "router", "readout", *FARM)  # data taking needs one process of each of these kinds that the system has, whatever their roles are
+NEEDED = (
+    "emulator",
+    "router",
+    "readout",
+    *FARM,
+)  # data taking needs one process of each of these kinds that the system has, whatever their roles are
 UNKNOWN = Kind("")
 
 

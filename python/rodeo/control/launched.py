@@ -11,7 +11,19 @@ from rodeo.control.refused import Refused
 from rodeo.control.system import check, replaced
 
 # The only variables of the control room's environment that a process gets: so equal runs begin with equal environments.
-PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME")
+PASSED_ON = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "XDG_RUNTIME_DIR",
+    "XDG_CACHE_HOME",
+)
 
 
 @dataclass(frozen=True)
@@ -26,12 +38,23 @@ class Configured:
     sha256: str | None = None
 
     def as_json(self):
-        return {"file": self.file, "text": self.text, "values": self.values, "origins": self.origins, "settings": list(self.settings), "sha256": self.sha256}
+        return {
+            "file": self.file,
+            "text": self.text,
+            "values": self.values,
+            "origins": self.origins,
+            "settings": list(self.settings),
+            "sha256": self.sha256,
+        }
 
 
 def environment(runtime_directory):
     """The environment of a process of the system on this host."""
-    kept = {name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith("RODEO_") or name.endswith("SAN_OPTIONS")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in PASSED_ON or name.startswith("RODEO_") or name.endswith("SAN_OPTIONS")
+    }
     return {**kept, "RODEO_RUNTIME_DIR": str(runtime_directory), "NO_COLOR": "1"}
 
 
@@ -58,8 +81,14 @@ async def configured(rodeo, file, settings):
     if errors := [each for each in found["errors"] if isinstance(each, dict)]:
         what = "; ".join(": ".join(part for part in (each.get("where"), each.get("what")) if part) for each in errors)
         raise Refused("control.configuration", what[:2000], errors[0].get("next") or "")
-    return Configured(str(file), text, {each["key"]: each["value"] for each in found["values"]},
-                      {each["key"]: each.get("origin") for each in found["values"]}, tuple(settings), found.get("configuration_sha256"))
+    return Configured(
+        str(file),
+        text,
+        {each["key"]: each["value"] for each in found["values"]},
+        {each["key"]: each.get("origin") for each in found["values"]},
+        tuple(settings),
+        found.get("configuration_sha256"),
+    )
 
 
 def writers_of(member, before):

@@ -35,8 +35,12 @@ class Launching:
     # Configuration
     def lines_of(self, member):
         """The `set` lines of a process: first those of its class, then those of commands, from general to specific."""
-        return [*member.process_class.set, *self.lines.get(None, ()), *self.lines.get(member.process_class.name, ()),
-                *(self.lines.get(member.name, ()) if member.name != member.process_class.name else ())]
+        return [
+            *member.process_class.set,
+            *self.lines.get(None, ()),
+            *self.lines.get(member.process_class.name, ()),
+            *(self.lines.get(member.name, ()) if member.name != member.process_class.name else ()),
+        ]
 
     async def prepare(self, members):
         """Reads the current configurations of classes. Refused(control.configuration) before anything is launched."""
@@ -44,12 +48,23 @@ class Launching:
         for member in members:
             if member.kind != "program":
                 firsts.setdefault(member.process_class.name, member)
-        self.before |= await self._check_all({name: (member, [overrides.replaced(line, member, self.c.system.name, "") for line in self.lines_of(member)])
-                                              for name, member in firsts.items()})
+        self.before |= await self._check_all(
+            {
+                name: (
+                    member,
+                    [overrides.replaced(line, member, self.c.system.name, "") for line in self.lines_of(member)],
+                )
+                for name, member in firsts.items()
+            }
+        )
         for each in members:
             if each.process_class.name in firsts:
-                self.c.observer.members[each.name].writers = launched.writers_of(firsts[each.process_class.name], self.before[each.process_class.name])
-        self.configured |= await self._check_all({name: (member, self._settings(member, self.before[name])) for name, member in firsts.items()})
+                self.c.observer.members[each.name].writers = launched.writers_of(
+                    firsts[each.process_class.name], self.before[each.process_class.name]
+                )
+        self.configured |= await self._check_all(
+            {name: (member, self._settings(member, self.before[name])) for name, member in firsts.items()}
+        )
 
     def settings(self, member):
         """KEY=VALUE for a launch of a process now, after prepare()."""
@@ -57,11 +72,21 @@ class Launching:
         return self._settings(member, configured) if configured else []
 
     def _settings(self, member, before):
-        return overrides.settings_of(member, self.c.system.name, self.c.folders.place(member.name), before.values, self.lines_of(member), self._farm(), self.c.system.lumi_block_s)
+        return overrides.settings_of(
+            member,
+            self.c.system.name,
+            self.c.folders.place(member.name),
+            before.values,
+            self.lines_of(member),
+            self._farm(),
+            self.c.system.lumi_block_s,
+        )
 
     def _farm(self):
         """The names of the farm's processes, from the configurations read last."""
-        return overrides.farm_names(self.c.system.members, self.c.system.name, {name: found.values for name, found in self.before.items()})
+        return overrides.farm_names(
+            self.c.system.members, self.c.system.name, {name: found.values for name, found in self.before.items()}
+        )
 
     async def _check_all(self, wanted):
         """{name: Configured} of {name: (member, settings)}, CHECKS_AT_ONCE at a time; raises the first error in order."""
@@ -114,10 +139,27 @@ class Launching:
             each.expected_sha256, each.remembered = None, (None, None)
             runtime = place.runtime_directory()
             spec = LaunchSpec(
-                name=name, argv=launched.command_line(member, self.c.rodeo, system.name, settings=settings, report=each.report, run_directory=folders.place(name)),
-                environment=launched.environment(runtime), directory=str(system.file.parent),
-                tag={"system": system.name, "class": member.process_class.name, "launch": each.launches, "report": each.report, "settings": settings},
-                socket=overrides.socket_name(system.name, member), core=True)
+                name=name,
+                argv=launched.command_line(
+                    member,
+                    self.c.rodeo,
+                    system.name,
+                    settings=settings,
+                    report=each.report,
+                    run_directory=folders.place(name),
+                ),
+                environment=launched.environment(runtime),
+                directory=str(system.file.parent),
+                tag={
+                    "system": system.name,
+                    "class": member.process_class.name,
+                    "launch": each.launches,
+                    "report": each.report,
+                    "settings": settings,
+                },
+                socket=overrides.socket_name(system.name, member),
+                core=True,
+            )
             each.launched_s = time.monotonic()
             try:
                 process = await host.launch(spec)
@@ -193,7 +235,9 @@ class Launching:
             for name, heard in zip(untold, await asyncio.gather(*(self.ask_to_stop(name) for name in untold))):
                 if heard:
                     told.add(name)
-            act.waiting_for = [f"{name}: {self.c.observer.members[name].phase} {time.monotonic() - began_s:.1f} s" for name in alive]
+            act.waiting_for = [
+                f"{name}: {self.c.observer.members[name].phase} {time.monotonic() - began_s:.1f} s" for name in alive
+            ]
             return not alive
 
         await self.c.until(act, done, limit_s=limit_s)
@@ -209,7 +253,11 @@ class Launching:
             act.waiting_for = [f"{name}: ended by TERM, then KILL" for name in alive]
             await asyncio.gather(*(self._end(name, grace_s) for name in alive))
             with contextlib.suppress(Late):
-                await self.c.until(act, lambda: all(self.c.observer.members[name].alive is False for name in alive), limit_s=5.0 * self.c.patience)
+                await self.c.until(
+                    act,
+                    lambda: all(self.c.observer.members[name].alive is False for name in alive),
+                    limit_s=5.0 * self.c.patience,
+                )
             return [name for name in alive if self.c.observer.members[name].alive is not False]
         finally:
             act.sealed = sealed
@@ -226,7 +274,9 @@ class Launching:
         await self.c.look()
         names = [name for name in names if self.c.observer.members[name].left]
         act.waiting_for = [f"{name}: processes that it started are ended by TERM, then KILL" for name in names]
-        for result in await asyncio.gather(*(self.c.observer.host_of(name).end(name, GRACE_S) for name in names), return_exceptions=True):
+        for result in await asyncio.gather(
+            *(self.c.observer.host_of(name).end(name, GRACE_S) for name in names), return_exceptions=True
+        ):
             if isinstance(result, Exception):
                 LOG.warning("descendants of an ended process were not ended: %s", getattr(result, "what", result))
 

@@ -38,7 +38,11 @@ class Lease:
         elif self.holder is None or at_once:
             self._give(who, now_s)
         else:
-            raise Refused("control.lease_held", f"{self.holder} has control", "ask for it (rodeo control ask): you get it after 60 s at most")
+            raise Refused(
+                "control.lease_held",
+                f"{self.holder} has control",
+                "ask for it (rodeo control ask): you get it after 60 s at most",
+            )
         return self.fence
 
     def ask(self, who, now_s) -> float:
@@ -47,7 +51,11 @@ class Lease:
             self.take(who, now_s)
             return 0.0
         if self.asked_by not in (None, who):
-            raise Refused("control.lease_asked", f"{self.asked_by} has asked for control already, and {self.holder} has it", "talk to them")
+            raise Refused(
+                "control.lease_asked",
+                f"{self.asked_by} has asked for control already, and {self.holder} has it",
+                "talk to them",
+            )
         if self.asked_by is None:
             self.asked_by, self.asked_s = who, now_s
         return max(0.0, self.asked_s + GRANT_S - now_s)
@@ -72,11 +80,18 @@ class Lease:
     def check(self, who, fence=None):
         """Refused unless `who` has control, and has had it since the number `fence` (None: not checked)."""
         if fence is not None and fence != self.fence:
-            raise Refused("control.stale_lease", f"control has changed hands since: fencing number {fence}, now {self.fence}"
-                          + (f", {self.holder} has it" if self.holder else ", it is free"), "take control again (rodeo control take)")
+            raise Refused(
+                "control.stale_lease",
+                f"control has changed hands since: fencing number {fence}, now {self.fence}"
+                + (f", {self.holder} has it" if self.holder else ", it is free"),
+                "take control again (rodeo control take)",
+            )
         if self.holder != who:
-            raise Refused("control.not_holder", f"{self.holder} has control, not {who}" if self.holder else f"control is free, {who} does not have it",
-                          "ask for it (rodeo control ask)" if self.holder else "take it (rodeo control take)")
+            raise Refused(
+                "control.not_holder",
+                f"{self.holder} has control, not {who}" if self.holder else f"control is free, {who} does not have it",
+                "ask for it (rodeo control ask)" if self.holder else "take it (rodeo control take)",
+            )
 
     def _give(self, who, now_s):
         self.holder, self.until_s, self.asked_by = who, now_s + LEASE_S, None

@@ -14,11 +14,17 @@ async def ask(path, request, timeout_s):
     try:
         return answered(await asyncio.wait_for(_line(path, request), timeout_s), path)
     except asyncio.TimeoutError:
-        raise Refused("control.no_answer", f"{path} has not answered within {timeout_s:g} s", "it is busy, stopped by a signal, or stuck") from None
+        raise Refused(
+            "control.no_answer",
+            f"{path} has not answered within {timeout_s:g} s",
+            "it is busy, stopped by a signal, or stuck",
+        ) from None
     except asyncio.IncompleteReadError:
         raise Refused("control.unreachable", f"{path} closed the connection without an answer", "") from None
     except asyncio.LimitOverrunError:
-        raise Refused("control.bad_answer", f"the answer of {path} is longer than {LONGEST_ANSWER >> 20} MiB", "") from None
+        raise Refused(
+            "control.bad_answer", f"the answer of {path} is longer than {LONGEST_ANSWER >> 20} MiB", ""
+        ) from None
     except OSError as error:
         raise Refused("control.unreachable", f"no process answers at {path}: {error.strerror or error}", "") from None
 
@@ -42,5 +48,7 @@ def answered(line, who):
     if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
         raise Refused("control.bad_answer", f"{who} sent an invalid answer: {line[:80]!r}", "")
     if not answer["ok"]:
-        raise Refused(answer.get("code") or "control.refused", answer.get("what") or "it refused", answer.get("next") or "")
+        raise Refused(
+            answer.get("code") or "control.refused", answer.get("what") or "it refused", answer.get("next") or ""
+        )
     return answer.get("reply")

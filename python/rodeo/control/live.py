@@ -23,7 +23,11 @@ class Feed:
 
     def next(self, document: dict, now_s: float) -> str:
         """The message that updates this client to the document, as far as the allowance permits. Times in seconds, monotonic."""
-        self.allowance = min(BYTES_PER_S, self.allowance + BYTES_PER_S * max(0.0, now_s - self.sent_s)) if self.has is not None else BYTES_PER_S
+        self.allowance = (
+            min(BYTES_PER_S, self.allowance + BYTES_PER_S * max(0.0, now_s - self.sent_s))
+            if self.has is not None
+            else BYTES_PER_S
+        )
         late = self.has is not None and now_s - self.sent_s > LATE_S
         message = self._whole(document) if self.has is None or late else self._delta(document)
         text = encoded(message)

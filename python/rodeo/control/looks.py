@@ -30,7 +30,11 @@ class Exit:
     def text(self):
         if self.signal is not None:
             return f"ended by signal {self.signal}" + (f", core {self.core}" if self.core else "")
-        return "ended" if self.status is None else f"ended with status {self.status}" + (f": {self.said}" if self.said and not self.orderly else "")
+        return (
+            "ended"
+            if self.status is None
+            else f"ended with status {self.status}" + (f": {self.said}" if self.said and not self.orderly else "")
+        )
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,11 @@ class Memory:
     gone: frozenset = frozenset()
 
     def as_json(self):
-        choice = self.choice and {"process": self.choice.process, "since_s": self.choice.since_s, "what": self.choice.what}
+        choice = self.choice and {
+            "process": self.choice.process,
+            "since_s": self.choice.since_s,
+            "what": self.choice.what,
+        }
         return {
             "wanted": self.wanted,
             "choice": choice,
@@ -153,16 +161,26 @@ class Memory:
         return Memory(
             wanted=value.get("wanted") if value.get("wanted") in ("ready", "off") else None,
             choice=choice,
-            without=frozenset(name for name in without if isinstance(name, str)) if isinstance(without, list) else frozenset(),
+            without=frozenset(name for name in without if isinstance(name, str))
+            if isinstance(without, list)
+            else frozenset(),
             held_for=value.get("held_for") if isinstance(value.get("held_for"), str) else None,
-            restarts={name: tuple(_second(at, now_s) for at in times) for name, times in restarts.items() if isinstance(times, list)}
+            restarts={
+                name: tuple(_second(at, now_s) for at in times)
+                for name, times in restarts.items()
+                if isinstance(times, list)
+            }
             if isinstance(restarts, dict)
             else {},
         )
 
 
 def _second(value, now_s):
-    return min(float(value), now_s) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else now_s
+    return (
+        min(float(value), now_s)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
+        else now_s
+    )
 
 
 def phase_of(look):
@@ -173,7 +191,11 @@ def phase_of(look):
         return "absent"
     if look.alive is None:  # its host does not answer: the last phase holds until the silence is too long
         if look.answered_age_s is None:
-            return "absent" if look.launched_age_s is None else ("lost" if look.launched_age_s >= SILENT_AFTER_S else "launching")
+            return (
+                "absent"
+                if look.launched_age_s is None
+                else ("lost" if look.launched_age_s >= SILENT_AFTER_S else "launching")
+            )
         if look.answered_age_s >= SILENT_AFTER_S:
             return "lost"
         return _said(look)

@@ -27,10 +27,18 @@ def give_group(directory, group):
     try:
         number = grp.getgrnam(group).gr_gid
     except KeyError:
-        raise Refused("control.group", f"there is no group `{group}` here", "set control.group to one of `id -Gn`, or leave it out") from None
+        raise Refused(
+            "control.group",
+            f"there is no group `{group}` here",
+            "set control.group to one of `id -Gn`, or leave it out",
+        ) from None
     try:
         if (found := os.stat(directory)).st_gid != number:
             os.chown(directory, -1, number)
         os.chmod(directory, stat.S_IMODE(found.st_mode) | stat.S_ISGID)
     except OSError as error:
-        raise Refused("control.group", f"{directory} cannot be given to the group `{group}`: {error.strerror}", "set control.group to one of `id -Gn`") from None
+        raise Refused(
+            "control.group",
+            f"{directory} cannot be given to the group `{group}`: {error.strerror}",
+            "set control.group to one of `id -Gn`",
+        ) from None

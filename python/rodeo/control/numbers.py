@@ -56,7 +56,10 @@ def grown(before, after):
 
 def growth_of(before, after, kind, counter):
     """The growth of counter(status) over all processes of a kind, None if unknown."""
-    return total(grown(counter(before.statuses.get(name, (None, None))[1]), counter(status)) for name, status in after.of(kind).items())
+    return total(
+        grown(counter(before.statuses.get(name, (None, None))[1]), counter(status))
+        for name, status in after.of(kind).items()
+    )
 
 
 def events_of(status):
@@ -79,32 +82,56 @@ def numbers(before, after, *, cards_at_start=None):
     `cards_at_start`: {emulator: status when the run began}, None outside of a run."""
     readouts = after.of("readout")
     chosen = authorities(after)
-    offered, accepted = _rates(before, after, chosen, ("trigger", "offered")), _rates(before, after, chosen, ("trigger", "accepted"))
+    offered, accepted = (
+        _rates(before, after, chosen, ("trigger", "offered")),
+        _rates(before, after, chosen, ("trigger", "accepted")),
+    )
     rate = max((one for one in accepted.values() if one is not None), default=None)
     if rate is None and not chosen:
-        rate = max((one for one in (_event_rate(before, after, name) for name in readouts) if one is not None), default=None)
-    both = [(offered[name], accepted[name]) for name in chosen if offered[name] is not None and accepted[name] is not None]
-    said = [status for status in readouts.values() if not chosen]  # without an authority, inputs that generate their own triggers report the vetoed ones
+        rate = max(
+            (one for one in (_event_rate(before, after, name) for name in readouts) if one is not None), default=None
+        )
+    both = [
+        (offered[name], accepted[name]) for name in chosen if offered[name] is not None and accepted[name] is not None
+    ]
+    said = [
+        status for status in readouts.values() if not chosen
+    ]  # without an authority, inputs that generate their own triggers report the vetoed ones
     offered_sum, accepted_sum = sum(one for one, _ in both), sum(one for _, one in both)
     events = min((one for one in map(events_of, readouts.values()) if one is not None), default=None)
     built = total(value(status, "fragments", "built") for status in readouts.values())
     incomplete = total(value(status, "fragments", "incomplete") for status in readouts.values())
     recorders = after.of("recorder")
-    written = total([*(value(status, "bytes", "written") for status in readouts.values()), *(value(status, "bytes", "events") for status in recorders.values())])
+    written = total(
+        [
+            *(value(status, "bytes", "written") for status in readouts.values()),
+            *(value(status, "bytes", "events") for status in recorders.values()),
+        ]
+    )
     return {
         "trigger_rate_hz": rate,
         "offered_rate_hz": max(
-            (one for one in [*offered.values(), *(value(status, "offered_rate_hz") for status in said)] if one is not None), default=None
+            (
+                one
+                for one in [*offered.values(), *(value(status, "offered_rate_hz") for status in said)]
+                if one is not None
+            ),
+            default=None,
         ),
         "dead_time_fraction": max(0.0, 1 - accepted_sum / offered_sum)
         if offered_sum > 0
-        else max((one for one in (value(status, "dead_time_fraction") for status in said) if one is not None), default=None),
+        else max(
+            (one for one in (value(status, "dead_time_fraction") for status in said) if one is not None), default=None
+        ),
         "events": events,
         "incomplete": incomplete,
         "incomplete_ppm": 1e6 * incomplete / built if built and incomplete is not None else None,
         "bytes_in_per_second": total(_rates(before, after, readouts, ("bytes", "in")).values()),
         "bytes_written_per_second": total(
-            [*_rates(before, after, readouts, ("bytes", "written")).values(), *_rates(before, after, recorders, ("bytes", "events")).values()]
+            [
+                *_rates(before, after, readouts, ("bytes", "written")).values(),
+                *_rates(before, after, recorders, ("bytes", "events")).values(),
+            ]
         ),
         "bytes_written": written,
         "recording": True if recorders else _recording(readouts),
@@ -123,8 +150,16 @@ def farm_of(moment):
         return None
     events = {key: total(value(status, "events", key) for status in said) for key in FARM_EVENTS}
     under_way = total(value(status, "events", key) for status in said for key in ("waiting", "assigned"))
-    recorded = [total([value(status, "events", "recorded"), value(status, "events", "read_back")]) for status in moment.of("recorder").values()]
-    return {**events, "under_way": under_way, "recorded": total(recorded), "lumi_block": max((one.get("lumi_block") or 0 for one in said), default=None)}
+    recorded = [
+        total([value(status, "events", "recorded"), value(status, "events", "read_back")])
+        for status in moment.of("recorder").values()
+    ]
+    return {
+        **events,
+        "under_way": under_way,
+        "recorded": total(recorded),
+        "lumi_block": max((one.get("lumi_block") or 0 for one in said), default=None),
+    }
 
 
 def _rates(before, after, statuses, path):
@@ -148,13 +183,20 @@ def _rate(before, after, name, counter):
 def _recording(readouts):
     """True if a consumer of a readout writes files; None if no readout has reported its consumers."""
     said = [status["consumers"] for status in readouts.values() if isinstance(status.get("consumers"), dict)]
-    return any(value(one, "counters", "bytes_written") is not None for consumers in said for one in consumers.values()) if said else None
+    return (
+        any(value(one, "counters", "bytes_written") is not None for consumers in said for one in consumers.values())
+        if said
+        else None
+    )
 
 
 def _seconds_left(readouts, recorders, free_bytes):
     """Seconds until the disk is full at the mean speed of the run: files are written in bursts of megabytes."""
     speed = 0.0
-    for status, counter in [*((one, "written") for one in readouts.values()), *((one, "events") for one in recorders.values())]:
+    for status, counter in [
+        *((one, "written") for one in readouts.values()),
+        *((one, "events") for one in recorders.values()),
+    ]:
         seconds, written = value(status, "run", "seconds"), value(status, "bytes", counter)
         if seconds is None or written is None or seconds < LEAST_WRITING_SECONDS:
             continue
@@ -213,16 +255,26 @@ def of_process(name, before, after):
         ]
         incomplete = value(status, "fragments", "incomplete")
         answer.update(
-            rate_hz=_event_rate(before, after, name), events=events_of(status), incomplete=incomplete, fill=min(1.0, max(fills)) if fills else None
+            rate_hz=_event_rate(before, after, name),
+            events=events_of(status),
+            incomplete=incomplete,
+            fill=min(1.0, max(fills)) if fills else None,
         )
     elif kind == "emulator":
-        answer.update(rate_hz=_rates(before, after, {name: status}, ("trigger", "accepted"))[name], events=value(status, "trigger", "accepted"))
+        answer.update(
+            rate_hz=_rates(before, after, {name: status}, ("trigger", "accepted"))[name],
+            events=value(status, "trigger", "accepted"),
+        )
     elif kind == "router":
         rate, links = _rates(before, after, {name: status}, ("chunks", "sent"))[name], value(status, "links")
         fills = [
-            one["pages_filled"] / one["page_slots"] for one in status.get("subscribers") or () if one.get("page_slots") and "pages_filled" in one
+            one["pages_filled"] / one["page_slots"]
+            for one in status.get("subscribers") or ()
+            if one.get("page_slots") and "pages_filled" in one
         ]
-        answer.update(rate_hz=rate / links if rate is not None and links else None, fill=min(1.0, max(fills)) if fills else None)
+        answer.update(
+            rate_hz=rate / links if rate is not None and links else None, fill=min(1.0, max(fills)) if fills else None
+        )
     elif counted := kind_of(kind).counted:
         answer.update(rate_hz=_rates(before, after, {name: status}, counted)[name], events=value(status, *counted))
         answer.update(incomplete=value(status, "events", "partial"))
@@ -258,7 +310,11 @@ def _limited_by(before, after):
     for name, status in after.of("router").items():
         earlier = before.statuses.get(name, (None, None))[1] or {}
         waits = {one["name"]: one.get("waits", 0) for one in earlier.get("subscribers") or ()}
-        longest = max(status.get("subscribers") or (), key=lambda one: one.get("waits", 0) - waits.get(one["name"], 0), default=None)
+        longest = max(
+            status.get("subscribers") or (),
+            key=lambda one: one.get("waits", 0) - waits.get(one["name"], 0),
+            default=None,
+        )
         if longest and waits.get(longest["name"]) is not None and longest.get("waits", 0) > waits[longest["name"]]:
             if longest["name"] in after.statuses:
                 return {"process": longest["name"], "stage": f"takes less than {name} has"}
@@ -276,8 +332,14 @@ def _slow_recorder(before, after):
     """The recorder for which full nodes wait: at both moments, most of their events are at recorders and not safe yet. None if this is not so."""
     slowest = None
     for moment in (before, after):
-        waiting = {name: value(status, "events", "waiting") or 0 for name, status in moment.of("recorder").items()} if moment else {}
-        at_nodes = total(value(status, "events", "under_way") for status in moment.of("node").values()) if moment else None
+        waiting = (
+            {name: value(status, "events", "waiting") or 0 for name, status in moment.of("recorder").items()}
+            if moment
+            else {}
+        )
+        at_nodes = (
+            total(value(status, "events", "under_way") for status in moment.of("node").values()) if moment else None
+        )
         if not at_nodes or 2 * sum(waiting.values()) <= at_nodes:
             return None
         slowest = max(waiting, key=waiting.get)
@@ -295,9 +357,21 @@ def links_of(moment, most=16):
             for one in rob.get("links") or ():
                 state = one.get("state")
                 count, active, removed = count + 1, active + (state == "active"), removed + (state == "removed")
-                if any(one.get(key) for key in ("missing", "bad", "in_doubt", "out_of_step")) or state not in (None, "active"):
+                if any(one.get(key) for key in ("missing", "bad", "in_doubt", "out_of_step")) or state not in (
+                    None,
+                    "active",
+                ):
                     keys = ("missing", "bad", "in_doubt", "out_of_step", "bcid_offset")
-                    bad.append({"process": name, "fid": one["fid"], "state": state, **{key: one.get(key) for key in keys}})
+                    bad.append(
+                        {"process": name, "fid": one["fid"], "state": state, **{key: one.get(key) for key in keys}}
+                    )
     harm = ("missing", "bad", "in_doubt")
-    bad.sort(key=lambda row: (row["state"] in (None, "active"), not row["out_of_step"], -sum(row[key] or 0 for key in harm), row["fid"]))
+    bad.sort(
+        key=lambda row: (
+            row["state"] in (None, "active"),
+            not row["out_of_step"],
+            -sum(row[key] or 0 for key in harm),
+            row["fid"],
+        )
+    )
     return {"total": count, "active": active, "removed": removed, "bad": bad[:most]}

@@ -51,7 +51,9 @@ class Observer:
             by_name = {each.name: each for each in answer}
             for each in mine:
                 changed |= each.listed(by_name.pop(each.name, None), now_s)
-            strangers += [each.name for each in by_name.values() if each.state != "exited" and each.name not in self.members]
+            strangers += [
+                each.name for each in by_name.values() if each.state != "exited" and each.name not in self.members
+            ]
         self.strangers = tuple(sorted(strangers))
         return changed
 
@@ -74,7 +76,9 @@ class Observer:
             if each.alive is None and each.answered_s is None:
                 continue  # on a silent host
             if each.unanswered == 0 or each.answered_s is None:
-                waited.append(task)  # a process without any answer is being launched: without a socket the request fails at once
+                waited.append(
+                    task
+                )  # a process without any answer is being launched: without a socket the request fails at once
         if waited:
             await asyncio.wait(waited)
 

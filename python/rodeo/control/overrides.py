@@ -50,23 +50,29 @@ def file_writers(values):
 
 def fragment_servers(values):
     """Names of the consumers of a readout that keep fragments for a farm."""
-    return [str(plain(values.get(f"readout.consumer[{match[1]}].name", match[1])))
-            for key, value in values.items()
-            if (match := re.fullmatch(r"readout\.consumer\[(\d+)\]\.type", key)) and plain(value) == "hlt_request_handler"]
+    return [
+        str(plain(values.get(f"readout.consumer[{match[1]}].name", match[1])))
+        for key, value in values.items()
+        if (match := re.fullmatch(r"readout\.consumer\[(\d+)\]\.type", key)) and plain(value) == "hlt_request_handler"
+    ]
 
 
 def farm_names(members, system, values):
     """The FarmNames of a system; `values` {class: effective values of its configuration}."""
+
     def of(kind):
         return [member for member in members if member.kind == kind]
 
     return FarmNames(
         supervisor=next((full_name(system, one.name) for one in of("supervisor")), ""),
         readouts=tuple(
-            f"{full_name(system, one.name)}.{server}" for one in of("readout") for server in fragment_servers(values.get(one.process_class.name, {}))
+            f"{full_name(system, one.name)}.{server}"
+            for one in of("readout")
+            for server in fragment_servers(values.get(one.process_class.name, {}))
         ),
         recorders=tuple(full_name(system, one.name) for one in of("recorder")),
-        nodes=len(of("node")))
+        nodes=len(of("node")),
+    )
 
 
 def _of_the_farm(member, run_directory, values, farm):

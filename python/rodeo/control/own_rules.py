@@ -41,7 +41,15 @@ class Watch:
                 there = value is not None
                 if there:
                     self._known.add(key)
-                found.append(Found(rule, subject, self._grown(key, now_s, value) if rule.per_second else value, rule.of in externals, there))
+                found.append(
+                    Found(
+                        rule,
+                        subject,
+                        self._grown(key, now_s, value) if rule.per_second else value,
+                        rule.of in externals,
+                        there,
+                    )
+                )
         there = {(one.rule.name, one.subject) for one in found}
         self._forget(lambda key: key not in there)
         self.found = tuple(found)

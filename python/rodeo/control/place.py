@@ -30,7 +30,9 @@ def runtime_directory(make=True) -> Path:
     Made with mode 0700 unless `make` is false. Refused(base.runtime_dir) if another user owns it or others may write to it."""
     if own := os.environ.get("RODEO_RUNTIME_DIR"):
         directory = Path(own)
-    elif (session := os.environ.get("XDG_RUNTIME_DIR")) and is_own_directory(session):  # under `sudo` it belongs to the calling user
+    elif (session := os.environ.get("XDG_RUNTIME_DIR")) and is_own_directory(
+        session
+    ):  # under `sudo` it belongs to the calling user
         directory = Path(session) / "rodeo"
     else:
         directory = Path(f"/tmp/rodeo-{os.geteuid()}")
@@ -42,10 +44,14 @@ def runtime_directory(make=True) -> Path:
         found = directory.lstat()
     except FileNotFoundError:
         if make:
-            raise Refused("base.runtime_dir", f"cannot use the runtime directory {directory}: no such directory above it", next) from None
+            raise Refused(
+                "base.runtime_dir", f"cannot use the runtime directory {directory}: no such directory above it", next
+            ) from None
         return directory
     except OSError as error:
-        raise Refused("base.runtime_dir", f"cannot use the runtime directory {directory}: {error.strerror}", next) from None
+        raise Refused(
+            "base.runtime_dir", f"cannot use the runtime directory {directory}: {error.strerror}", next
+        ) from None
     why = None
     if not stat.S_ISDIR(found.st_mode):
         why = "it is not a directory"
@@ -64,8 +70,11 @@ def runtime_socket(file_name) -> Path:
         raise Refused("base.runtime_dir", f"`{file_name}` cannot be the name of a socket", "use a name without a slash")
     path = runtime_directory() / file_name
     if len(os.fsencode(path)) > LONGEST_SOCKET:
-        raise Refused("base.runtime_dir", f"a socket's path may have at most {LONGEST_SOCKET} characters, and {path} has {len(os.fsencode(path))}",
-                      "use a shorter name, or a shorter RODEO_RUNTIME_DIR")
+        raise Refused(
+            "base.runtime_dir",
+            f"a socket's path may have at most {LONGEST_SOCKET} characters, and {path} has {len(os.fsencode(path))}",
+            "use a shorter name, or a shorter RODEO_RUNTIME_DIR",
+        )
     return path
 
 
@@ -142,7 +151,9 @@ def rodeo_command() -> str:
             return str(above / "rodeo")
     if found := shutil.which("rodeo"):
         return found
-    raise Refused("control.command", "the command `rodeo` was not found", "set RODEO to its path, or build it: tools/setup run")
+    raise Refused(
+        "control.command", "the command `rodeo` was not found", "set RODEO to its path, or build it: tools/setup run"
+    )
 
 
 def needed(name):
@@ -150,4 +161,6 @@ def needed(name):
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise Refused("control.package", f"the Python package `{(error.name or name).split('.')[0]}` is missing", remedy()) from None
+        raise Refused(
+            "control.package", f"the Python package `{(error.name or name).split('.')[0]}` is missing", remedy()
+        ) from None

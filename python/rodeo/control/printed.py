@@ -39,7 +39,9 @@ def colours():
 
 def plain(text):
     """Foreign text made safe for a terminal: without control characters."""
-    return "".join(" " if each in "\n\r\t" else "?" if unicodedata.category(each) in ("Cc", "Cf", "Cs") else each for each in text)
+    return "".join(
+        " " if each in "\n\r\t" else "?" if unicodedata.category(each) in ("Cc", "Cf", "Cs") else each for each in text
+    )
 
 
 def plain_lines(text, indent=""):
@@ -49,7 +51,9 @@ def plain_lines(text, indent=""):
 
 def width(text):
     """The width of a text in terminal columns."""
-    return sum(0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text
+    )
 
 
 def table(titles, rows, styled=None):
@@ -57,8 +61,15 @@ def table(titles, rows, styled=None):
     styled = colours() if styled is None else styled
     shown = [[plain(cell.text) for cell in row] for row in rows]
     widths = [max([width(title), *(width(row[index]) for row in shown)]) for index, title in enumerate(titles)]
-    right = [bool(rows) and all(row[index].value is None or (isinstance(row[index].value, (int, float)) and not isinstance(row[index].value, bool)) for row in rows)
-             for index in range(len(titles))]
+    right = [
+        bool(rows)
+        and all(
+            row[index].value is None
+            or (isinstance(row[index].value, (int, float)) and not isinstance(row[index].value, bool))
+            for row in rows
+        )
+        for index in range(len(titles))
+    ]
 
     def line(texts, styles):
         fields = []
@@ -67,14 +78,20 @@ def table(titles, rows, styled=None):
             fields.append(_styled(blanks + text if right[index] else text + blanks, styles[index], styled))
         return "  ".join(fields).rstrip()
 
-    return [line(titles, ["strong"] * len(titles)), *(line(texts, [cell.style for cell in row]) for texts, row in zip(shown, rows))]
+    return [
+        line(titles, ["strong"] * len(titles)),
+        *(line(texts, [cell.style for cell in row]) for texts, row in zip(shown, rows)),
+    ]
 
 
 def properties(entries, styled=None):
     """Lines of [(title, Cell)]."""
     styled = colours() if styled is None else styled
     widest = max((width(title) for title, _ in entries), default=0)
-    return [f"{title}{' ' * (widest - width(title))}  {_styled(plain(cell.text), cell.style, styled)}".rstrip() for title, cell in entries]
+    return [
+        f"{title}{' ' * (widest - width(title))}  {_styled(plain(cell.text), cell.style, styled)}".rstrip()
+        for title, cell in entries
+    ]
 
 
 def _styled(text, style, styled):

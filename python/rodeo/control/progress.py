@@ -15,7 +15,9 @@ FIRST_S = 1.0  # shorter commands print nothing
 def shown(open_client, stream=None):
     """Within this context the processes that the room waits for are printed, each change once. `open_client` makes a client for the thread."""
     over = threading.Event()
-    thread = threading.Thread(target=_watch, args=(open_client, over, stream or sys.stderr), daemon=True, name="progress")
+    thread = threading.Thread(
+        target=_watch, args=(open_client, over, stream or sys.stderr), daemon=True, name="progress"
+    )
     thread.start()
     try:
         yield
@@ -33,7 +35,11 @@ def _watch(open_client, over, stream):
             document = client.status()
             while not over.is_set():
                 waiting = document.get("waiting_for") or []
-                words = f"{document['state']}: " + ("; ".join(waiting[:4]) + (f" and {len(waiting) - 4} more" if len(waiting) > 4 else "") if waiting else document.get("what") or "...")
+                words = f"{document['state']}: " + (
+                    "; ".join(waiting[:4]) + (f" and {len(waiting) - 4} more" if len(waiting) > 4 else "")
+                    if waiting
+                    else document.get("what") or "..."
+                )
                 whom = (document["state"], tuple(each.split(":")[0] for each in waiting))
                 if whom != said and not over.is_set():
                     say(plain(words), stream)

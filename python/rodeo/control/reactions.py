@@ -64,10 +64,18 @@ def _about_the_lost(derived, run, act, memory, now_s, reactions):
     """Holds the trigger when an essential process is lost in a run, asks for a choice, and releases the trigger when the process is back."""
     if run is None:
         return replace(memory, choice=None, held_for=None, without=frozenset())
-    if run.stopping or derived.state not in ("RUNNING", "PAUSED") or (act is not None and act.name not in ("pause", "resume", "advance", "go_on")):
+    if (
+        run.stopping
+        or derived.state not in ("RUNNING", "PAUSED")
+        or (act is not None and act.name not in ("pause", "resume", "advance", "go_on"))
+    ):
         return memory
     if derived.broken:
-        name = memory.choice.process if memory.choice and memory.choice.process in derived.broken else next(iter(derived.broken))
+        name = (
+            memory.choice.process
+            if memory.choice and memory.choice.process in derived.broken
+            else next(iter(derived.broken))
+        )
         if memory.choice is None or memory.choice.process != name:
             since = memory.choice.since_s if memory.choice else now_s
             memory = replace(memory, choice=Choice(name, since, derived.broken[name]))
@@ -82,7 +90,9 @@ def _about_the_lost(derived, run, act, memory, now_s, reactions):
             reactions.append(
                 Reaction(
                     "release",
-                    f"{memory.held_for} is back" if memory.held_for not in memory.without else f"the run continues without {memory.held_for}",
+                    f"{memory.held_for} is back"
+                    if memory.held_for not in memory.without
+                    else f"the run continues without {memory.held_for}",
                 )
             )
         elif derived.held is False:
@@ -97,14 +107,20 @@ def _restarts(derived, looks, run, act, memory, now_s, choose_limit_s, reactions
         name, one = look.name, look.member.process_class
         recent = tuple(at for at in restarts.get(name, ()) if now_s - at < RESTART_WINDOW_S)
         phase = derived.phases.get(name)
-        ended = phase == "failed" or phase == "done" and not one.per_run or phase == "absent" and recent  # absent: its host could not restart it
+        ended = (
+            phase == "failed" or phase == "done" and not one.per_run or phase == "absent" and recent
+        )  # absent: its host could not restart it
         silent = phase == "lost" and (look.answered_age_s or look.launched_age_s or 0.0) >= choose_limit_s
         if run is not None and (phase == "done" and one.per_run or silent):
             gone.add(name)
         if not ended:
             continue
         failed_s[name] = min(memory.failed_s.get(name, now_s), now_s)
-        if run is not None and (one.restart != "in_run" or len(recent) >= MOST_RESTARTS) and (phase != "absent" or now_s - failed_s[name] >= BACK_OFF_S[0]):
+        if (
+            run is not None
+            and (one.restart != "in_run" or len(recent) >= MOST_RESTARTS)
+            and (phase != "absent" or now_s - failed_s[name] >= BACK_OFF_S[0])
+        ):
             gone.add(name)
         if act is not None or not _may_restart(derived, one, name, run, memory):
             continue

@@ -17,9 +17,14 @@ def files_of(configuration):
     every value of a class with its origin; configuration.json has build, files, checksums and the settings of each process. Refused(control.no_config)
     if the run has no configuration."""
     if not isinstance(configuration.get("system"), str):
-        raise Refused("control.no_config", f"the configuration of run {configuration.get('run')} is not in the database", "")
+        raise Refused(
+            "control.no_config", f"the configuration of run {configuration.get('run')} is not in the database", ""
+        )
     base = PurePosixPath(configuration.get("file") or "/system.toml")
-    files, origin = {base.name: configuration["system"]}, {base.name: {"file": str(base), "sha256": _sha256(configuration["system"])}}
+    files, origin = (
+        {base.name: configuration["system"]},
+        {base.name: {"file": str(base), "sha256": _sha256(configuration["system"])}},
+    )
     at = {}
     for name, one in sorted((configuration.get("classes") or {}).items()):
         if not one.get("file"):
@@ -30,8 +35,17 @@ def files_of(configuration):
         files[path], at[name] = one["text"], path
         origin[path] = {"file": one["file"], "sha256": _sha256(one["text"])}
         files[f"effective/{name}.txt"] = effective(one)
-    processes = {name: {**each, "file": at.get(each.get("class"))} for name, each in (configuration.get("processes") or {}).items()}
-    summary = {"run": configuration.get("run"), "build": configuration.get("build"), "sha256": configuration.get("sha256"), "files": origin, "processes": processes}
+    processes = {
+        name: {**each, "file": at.get(each.get("class"))}
+        for name, each in (configuration.get("processes") or {}).items()
+    }
+    summary = {
+        "run": configuration.get("run"),
+        "build": configuration.get("build"),
+        "sha256": configuration.get("sha256"),
+        "files": origin,
+        "processes": processes,
+    }
     files[SUMMARY] = json.dumps(summary, indent=1) + "\n"
     return files
 
@@ -41,7 +55,9 @@ def effective(one):
     values, origins = one.get("values") or {}, one.get("origins") or {}
     lines = [f"{key} = {value}" for key, value in values.items()]
     widest = min(max(map(len, lines), default=0), 60)
-    return "".join(f"{line:{widest}}  # {origins[key]}\n" if origins.get(key) else f"{line}\n" for key, line in zip(values, lines))
+    return "".join(
+        f"{line:{widest}}  # {origins[key]}\n" if origins.get(key) else f"{line}\n" for key, line in zip(values, lines)
+    )
 
 
 def write(directory, configuration):
@@ -51,13 +67,21 @@ def write(directory, configuration):
     directory = Path(directory)
     try:
         if directory.is_dir() and any(directory.iterdir()):
-            raise Refused("control.exists", f"{directory} is not empty; files are never overwritten", "name another directory: --directory")
+            raise Refused(
+                "control.exists",
+                f"{directory} is not empty; files are never overwritten",
+                "name another directory: --directory",
+            )
         for name, text in files.items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())
     except OSError as error:
-        raise Refused("control.directory", f"cannot write {error.filename or directory}: {error.strerror}", "name another directory: --directory") from None
+        raise Refused(
+            "control.directory",
+            f"cannot write {error.filename or directory}: {error.strerror}",
+            "name another directory: --directory",
+        ) from None
     return [directory / name for name in files]
 
 

@@ -19,7 +19,9 @@ LONGEST_LINE = 64 * 1024
 FOLDED_OF = 10  # with folding, so many times the wanted lines are read
 DISORDER_NS = 60 * 10**9  # lines of a file may be out of order by so much: threads, clock adjustments
 # Human-readable lines that the other file has as JSON: they are skipped, else they would appear twice.
-SAID_IN_JSON = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ (trace|debug|info|warning|error|critical|[DIWEC]) |\d\d:\d\d:\d\d [DIWEC] |error\[[a-z_.]+\]: |  rodeo explain \S+ says more$")
+SAID_IN_JSON = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ (trace|debug|info|warning|error|critical|[DIWEC]) |\d\d:\d\d:\d\d [DIWEC] |error\[[a-z_.]+\]: |  rodeo explain \S+ says more$"
+)
 BAD = re.compile(r"\b(error|critical|fatal|failed|SIG[A-Z]{3,}|Traceback)\b", re.IGNORECASE)
 WARN = re.compile(r"\b(warn|warning)\b", re.IGNORECASE)
 PROGRESS = re.compile(r"\d+:\d\d:\d\d  ")  # progress lines of a run without a terminal
@@ -49,18 +51,29 @@ class Wanted:
     def from_json(value):
         """The Wanted that as_json wrote; invalid members get their defaults."""
         value = value if isinstance(value, dict) else {}
-        numbers = {name: value[name] for name in ("run", "since_ns", "until_ns", "after_ns") if type(value.get(name)) is int}
+        numbers = {
+            name: value[name] for name in ("run", "since_ns", "until_ns", "after_ns") if type(value.get(name)) is int
+        }
         lines = value.get("lines")
         return Wanted(
-            search=str(value.get("search") or "")[:200], level=value.get("level") if value.get("level") in LEVELS else "debug",
+            search=str(value.get("search") or "")[:200],
+            level=value.get("level") if value.get("level") in LEVELS else "debug",
             audience=value.get("audience") if value.get("audience") in AUDIENCES else "developer",
-            lines=max(1, min(lines, MOST_RECORDS)) if type(lines) is int else 100, fold=value.get("fold") is True, **numbers)
+            lines=max(1, min(lines, MOST_RECORDS)) if type(lines) is int else 100,
+            fold=value.get("fold") is True,
+            **numbers,
+        )
 
     def takes(self, record):
         """Whether a record is wanted."""
-        if LEVELS.index(record["level"]) < LEVELS.index(self.level) or AUDIENCES.index(record["audience"]) > AUDIENCES.index(self.audience):
+        if LEVELS.index(record["level"]) < LEVELS.index(self.level) or AUDIENCES.index(
+            record["audience"]
+        ) > AUDIENCES.index(self.audience):
             return False
-        if self.search and self.search.lower() not in f"{record['message']} {' '.join(record['fields'].values())}".lower():
+        if (
+            self.search
+            and self.search.lower() not in f"{record['message']} {' '.join(record['fields'].values())}".lower()
+        ):
             return False
         time_ns = record["time_ns"]
         if self.after_ns is not None and (time_ns is None or time_ns < self.after_ns):
@@ -103,8 +116,16 @@ def plain(text, process, time_ns):
     else:
         level = "error" if BAD.search(text[:200]) else "warning" if WARN.search(text[:200]) else "info"
         audience = "operator" if level == "error" else "expert"
-    return {"time_ns": time_ns, "level": level, "audience": audience, "run": None, "process": process,
-            "message": text[:LONGEST_MESSAGE], "fields": {}, "repeats": 0}
+    return {
+        "time_ns": time_ns,
+        "level": level,
+        "audience": audience,
+        "run": None,
+        "process": process,
+        "message": text[:LONGEST_MESSAGE],
+        "fields": {},
+        "repeats": 0,
+    }
 
 
 class Marks:
@@ -183,8 +204,16 @@ def end_of(path, until_ns):
 
 def not_looked_at(process, time_ns, what="older lines were not searched: the search has reached its limit"):
     """A record in place of older lines of a process that were not searched or not returned."""
-    return {"time_ns": time_ns, "level": "warning", "audience": "operator", "run": None, "process": process, "message": what,
-            "fields": {"next": "search in one process, or for one run"}, "repeats": 0}
+    return {
+        "time_ns": time_ns,
+        "level": "warning",
+        "audience": "operator",
+        "run": None,
+        "process": process,
+        "message": what,
+        "fields": {"next": "search in one process, or for one run"},
+        "repeats": 0,
+    }
 
 
 def newest(logs, wanted, budget):
@@ -212,7 +241,11 @@ def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
             break  # all further lines are older
         bounds = [not_looked_at(process, time_ns)]
         text = line.decode(errors="replace").rstrip()
-        if not text or (both and SAID_IN_JSON.match(text)) or (wanted.search and wanted.search.lower() not in text.lower()):
+        if (
+            not text
+            or (both and SAID_IN_JSON.match(text))
+            or (wanted.search and wanted.search.lower() not in text.lower())
+        ):
             continue
         record = plain(text, process, time_ns)
         if wanted.takes(record):
@@ -238,7 +271,9 @@ def _size(path):
 def _of_json(file, process, wanted, budget):
     left, search, last = wanted.lines, wanted.search.lower().encode(), b""
     first_ns = _first_ns(wanted)
-    search = search if search.isascii() and b'"' not in search and b"\\" not in search else b""  # else JSON may escape it
+    search = (
+        search if search.isascii() and b'"' not in search and b"\\" not in search else b""
+    )  # else JSON may escape it
     for each in (file, Path(f"{file}.1")):
         end = _size(each) if wanted.until_ns is None else end_of(each, wanted.until_ns)
         bounded = end > budget
@@ -283,7 +318,11 @@ def folded(records):
             index = before[1]
             first = shown[index]
             shown[index] = None
-            record = {**record, "repeats": first["repeats"] + 1 + record["repeats"], "first_ns": first.get("first_ns", first["time_ns"])}
+            record = {
+                **record,
+                "repeats": first["repeats"] + 1 + record["repeats"],
+                "first_ns": first.get("first_ns", first["time_ns"]),
+            }
         last[record["process"]] = (shape, len(shown))
         shown.append(record)
     return [record for record in shown if record is not None]

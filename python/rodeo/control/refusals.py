@@ -47,7 +47,11 @@ class _Situation:
 
     @property
     def blind(self):
-        return f"host {', '.join(self.derived.silent)} is silent: its processes are unknown" if self.derived.silent else None
+        return (
+            f"host {', '.join(self.derived.silent)} is silent: its processes are unknown"
+            if self.derived.silent
+            else None
+        )
 
     def not_in(self, *states):
         if self.state in states:
@@ -69,7 +73,11 @@ def _disk(free, stop, seconds, least_seconds):
 
 def _clocks(clocks, limit_s):
     """The refusal if clocks differ: events of several hosts are combined by their clocks."""
-    off = [(seconds, host) for host, seconds in clocks.items() if seconds is not None and limit_s is not None and seconds > limit_s]
+    off = [
+        (seconds, host)
+        for host, seconds in clocks.items()
+        if seconds is not None and limit_s is not None and seconds > limit_s
+    ]
     if off:
         seconds, host = max(off)
         return f"the clock of host {host} is off by {seconds * 1e3:.1f} ms, and runs need {limit_s * 1e3:g} ms (the alarm `clock`)"
@@ -79,7 +87,12 @@ def _clocks(clocks, limit_s):
 def _launch(seen):
     if seen.run:
         return f"run {seen.run.number} is open"
-    return seen.busy or seen.not_in("OFF") or seen.blind or (f"{seen.derived.left[0]}; abort ends it" if seen.derived.left else None)
+    return (
+        seen.busy
+        or seen.not_in("OFF")
+        or seen.blind
+        or (f"{seen.derived.left[0]}; abort ends it" if seen.derived.left else None)
+    )
 
 
 def _start(seen):
@@ -129,7 +142,9 @@ def _advance(seen):
         return seen.busy
     if seen.choice:
         return f"{seen.choice.process} is lost: go_on without it, or stop"
-    return seen.not_in("RUNNING", "PAUSED") or ("no trigger authority answers: luminosity blocks cannot advance" if seen.derived.held is None else None)
+    return seen.not_in("RUNNING", "PAUSED") or (
+        "no trigger authority answers: luminosity blocks cannot advance" if seen.derived.held is None else None
+    )
 
 
 def _go_on(seen):
@@ -152,7 +167,11 @@ def _stop(seen):
         return "no run is open" if not (seen.act and seen.act.name == "start") else None
     if seen.act and seen.act.name in ("stop", "abort", "recover"):
         return f"`{seen.act.name}` is under way"
-    return "every process of the run has ended, and its books are being closed" if seen.state == "CLOSING" and seen.act else None
+    return (
+        "every process of the run has ended, and its books are being closed"
+        if seen.state == "CLOSING" and seen.act
+        else None
+    )
 
 
 def _abort(seen):
@@ -161,7 +180,9 @@ def _abort(seen):
         return "`abort` is under way"
     if seen.run and seen.state == "CLOSING" and seen.act:
         return "every process of the run has ended, and its books are being closed"
-    alive = any(phase in ("launching", "ready", "running", "draining", "lost") for phase in seen.derived.phases.values())
+    alive = any(
+        phase in ("launching", "ready", "running", "draining", "lost") for phase in seen.derived.phases.values()
+    )
     return None if alive or seen.run or seen.derived.foreign or seen.derived.left else "there is nothing to end"
 
 

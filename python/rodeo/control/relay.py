@@ -25,7 +25,7 @@ def pumped(source, sink):
     try:
         while piece := os.read(source, PIECE):
             while piece:
-                piece = piece[os.write(sink, piece):]
+                piece = piece[os.write(sink, piece) :]
     except OSError:
         pass
     os._exit(0)
@@ -52,14 +52,30 @@ def main(argv=None):
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         if options.start:
-            asyncio.run(found_or_started(LocalHost(options.system, options.start, name=options.host, patience=options.patience, leash_s=options.leash)))
+            asyncio.run(
+                found_or_started(
+                    LocalHost(
+                        options.system,
+                        options.start,
+                        name=options.host,
+                        patience=options.patience,
+                        leash_s=options.leash,
+                    )
+                )
+            )
         agent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         agent.connect(str(socket_of(options.system, options.host)))
     except Refused as refused:
         greet(refused.as_json())
         return 4
     except OSError as error:
-        greet(Refused("control.host_silent", f"there is no agent of {options.system} on {os.uname().nodename}: {error.strerror}", "").as_json())
+        greet(
+            Refused(
+                "control.host_silent",
+                f"there is no agent of {options.system} on {os.uname().nodename}: {error.strerror}",
+                "",
+            ).as_json()
+        )
         return 4
     greet({"ok": True, "reply": None})
     threading.Thread(target=pumped, args=(agent.fileno(), 1), daemon=True).start()

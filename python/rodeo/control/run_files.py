@@ -25,7 +25,14 @@ def files_of(folder):
     for path in sorted(Path(folder).rglob("*")):
         if path.suffix in (CLOSED, OPEN) and path.is_file():
             state = "part" if path.suffix == OPEN else "recovered" if RECOVERED in path.name else "closed"
-            found.append({"path": str(path), "bytes": path.stat().st_size, "events": None if state == "part" else events_in(path), "state": state})
+            found.append(
+                {
+                    "path": str(path),
+                    "bytes": path.stat().st_size,
+                    "events": None if state == "part" else events_in(path),
+                    "state": state,
+                }
+            )
     return found
 
 
@@ -52,7 +59,12 @@ async def recover_open(rodeo, folder, living=(), told=lambda path: None):
             said[path] = f"{name} was left open: {await _recovered(rodeo, path)}"
         except (OSError, asyncio.TimeoutError) as error:
             why = str(error) or f"not done within {RECOVERY_S:.0f} s"
-            LOG.error("%s was left open, and its events are not in a closed file: %s", path, why, extra={"audience": "operator"})
+            LOG.error(
+                "%s was left open, and its events are not in a closed file: %s",
+                path,
+                why,
+                extra={"audience": "operator"},
+            )
             said[path] = f"{name} was left open, and could not be recovered: {why}"
     return said
 
@@ -104,7 +116,16 @@ async def _recovered(rodeo, path):
 async def _recover(rodeo, path):
     """The row of `rodeo data recover` for this file. OSError if it failed."""
     process = await asyncio.create_subprocess_exec(
-        rodeo, "data", "recover", str(path), "-o", "json", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        rodeo,
+        "data",
+        "recover",
+        str(path),
+        "-o",
+        "json",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     try:
         out, err = await asyncio.wait_for(process.communicate(), RECOVERY_S)
     except (asyncio.TimeoutError, asyncio.CancelledError):
@@ -122,10 +143,16 @@ async def _recover(rodeo, path):
 def proven(reports, kinds):
     """{launch of a readout or recorder: whether all bytes that it wrote were verified during the run}: for a readout, a processor in it has verified all
     chunks that it built; for a recorder, processors in all readouts."""
-    readouts = {life: report for life, report in reports.items() if kinds.get(life.split("#")[0], "readout") == "readout"}
+    readouts = {
+        life: report for life, report in reports.items() if kinds.get(life.split("#")[0], "readout") == "readout"
+    }
     by_readout = {life: _all_verified(report) for life, report in readouts.items()}
     every = bool(by_readout) and all(by_readout.values())
-    return {life: by_readout.get(life, every) for life in reports if kinds.get(life.split("#")[0], "readout") in ("readout", "recorder")}
+    return {
+        life: by_readout.get(life, every)
+        for life in reports
+        if kinds.get(life.split("#")[0], "readout") in ("readout", "recorder")
+    }
 
 
 def _all_verified(report):

@@ -54,7 +54,9 @@ def read(path):
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused("control.run_json", f"cannot read {path}: {getattr(error, 'strerror', None) or error}", "") from None
+        raise Refused(
+            "control.run_json", f"cannot read {path}: {getattr(error, 'strerror', None) or error}", ""
+        ) from None
     if len(text) > LONGEST:
         raise Refused("control.run_json", f"{path} is longer than {LONGEST >> 20} MiB", "")
     try:
@@ -62,9 +64,17 @@ def read(path):
     except (ValueError, RecursionError) as error:
         raise Refused("control.run_json", f"{path} is not JSON: {error}", "") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise Refused("control.run_json", f"{path} is not the run.json of a control room", "it has \"format\": \"rodeo-run\"; a readout's own record has the same name one folder below")
+        raise Refused(
+            "control.run_json",
+            f"{path} is not the run.json of a control room",
+            'it has "format": "rodeo-run"; a readout\'s own record has the same name one folder below',
+        )
     if not isinstance(value.get("version"), int) or value["version"] > VERSION:
-        raise Refused("control.run_json", f"{path} is of version {value.get('version')}; this Rodeo reads {VERSION}", "use a newer Rodeo")
+        raise Refused(
+            "control.run_json",
+            f"{path} is of version {value.get('version')}; this Rodeo reads {VERSION}",
+            "use a newer Rodeo",
+        )
     return {name: each for name, each in value.items() if name not in ("format", "version")}
 
 
@@ -80,7 +90,10 @@ def ended(folder):
 def keep(folder, record):
     """Like write(), but does not overwrite the file of another ended run with the same number (from another database). Returns whether it was written."""
     before = ended(folder)
-    if before is not None and (before.get("asked_ns"), before.get("system")) != (record.get("asked_ns"), record.get("system")):
+    if before is not None and (before.get("asked_ns"), before.get("system")) != (
+        record.get("asked_ns"),
+        record.get("system"),
+    ):
         return False
     write(folder, record)
     return True
@@ -95,10 +108,18 @@ def found(paths):
             below = [path / NAME, *sorted(path.glob(f"*/{NAME}")), *sorted(path.glob(f"runs/*/{NAME}"))]
             here = [each for each in below if each.is_file() and _is_run(each)]
             if not here:
-                raise Refused("control.run_json", f"{path} contains no run.json of a run", "name a run's folder, `runs`, or the directory of a system")
+                raise Refused(
+                    "control.run_json",
+                    f"{path} contains no run.json of a run",
+                    "name a run's folder, `runs`, or the directory of a system",
+                )
             files += here
         elif path.exists() and not path.is_file() and path != STDIN:
-            raise Refused("control.run_json", f"{path} is not a regular file", "to read from a pipe use standard input: rodeo runs import -")
+            raise Refused(
+                "control.run_json",
+                f"{path} is not a regular file",
+                "to read from a pipe use standard input: rodeo runs import -",
+            )
         else:
             files.append(path)
     return list(dict.fromkeys(files))

@@ -39,19 +39,35 @@ class OpenRun:
     cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
     routers_before: dict = field(default_factory=dict)
     links_before: dict = field(default_factory=dict)  # router -> its links -> chunks that it had read from each
-    blocks: list = field(default_factory=list)  # luminosity blocks so far, as blocks.Block.as_json(); each is also a record
+    blocks: list = field(
+        default_factory=list
+    )  # luminosity blocks so far, as blocks.Block.as_json(); each is also a record
 
     def row(self):
         """The run in the form for the deciding modules."""
         end_ns = self.stopped_ns or time.time_ns()
         since_ns = self.first_event_ns
         return RunRow(
-            number=self.number, type=self.type, state=self.state, stopping=self.stopping, flags=tuple(sorted(self.flags)), asked_ns=self.asked_ns,
-            first_event_ns=since_ns, stopped_ns=self.stopped_ns, seconds=max(0.0, (end_ns - since_ns) / 1e9) if since_ns else None,
-            holder=self.holder, comment=self.comment, directory=self.directory, reason=self.reason)
+            number=self.number,
+            type=self.type,
+            state=self.state,
+            stopping=self.stopping,
+            flags=tuple(sorted(self.flags)),
+            asked_ns=self.asked_ns,
+            first_event_ns=since_ns,
+            stopped_ns=self.stopped_ns,
+            seconds=max(0.0, (end_ns - since_ns) / 1e9) if since_ns else None,
+            holder=self.holder,
+            comment=self.comment,
+            directory=self.directory,
+            reason=self.reason,
+        )
 
     def as_json(self):
-        return {**{name: value for name, value in self.__dict__.items() if name != "blocks"}, "flags": sorted(self.flags)}
+        return {
+            **{name: value for name, value in self.__dict__.items() if name != "blocks"},
+            "flags": sorted(self.flags),
+        }
 
     @classmethod
     def from_json(cls, value):
@@ -124,15 +140,28 @@ def unread_links(before, after):
     return found
 
 
-def settle(run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, missing=None, aborted=False):
+def settle(
+    run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, missing=None, aborted=False
+):
     """The Books of a run; `kinds` and `missing` as in collect_reports(). A dead or lost process has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
-        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, kinds=kinds, missing=missing,
-        unread=unread_links(run.links_before, links_after or {}), flags=tuple(sorted(run.flags)), aborted=aborted)
+        reports,
+        run.cards_before,
+        {name: cards_after.get(name) for name in run.cards_before},
+        routers,
+        robs=robs,
+        kinds=kinds,
+        missing=missing,
+        unread=unread_links(run.links_before, links_after or {}),
+        flags=tuple(sorted(run.flags)),
+        aborted=aborted,
+    )
 
 
 def reason_of(run, books, left_open=()):
     """The reason of a closed run, each sentence once: first the first cause, then an order or an automatic step, then what the books found."""
     trouble = run.trouble if books.condition != "GOOD" else ""
-    return "; ".join(dict.fromkeys(each for each in (trouble, run.reason, *books.reasons, *left_open) if each))[:LONGEST_REASON]
+    return "; ".join(dict.fromkeys(each for each in (trouble, run.reason, *books.reasons, *left_open) if each))[
+        :LONGEST_REASON
+    ]

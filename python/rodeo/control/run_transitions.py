@@ -34,7 +34,11 @@ async def start(c, act, arguments):
         why = error.what if isinstance(error, Refused) else str(error)
         await c.transition(act, "start", "READY", "READY", began_ns, "undone", why)
         await undo(c, act, f"not started: {why}")
-        raise Refused("control.not_started", f"run {run.number} was not started: {why}", "rodeo control logs shows what the process said") from None
+        raise Refused(
+            "control.not_started",
+            f"run {run.number} was not started: {why}",
+            "rodeo control logs shows what the process said",
+        ) from None
     await c.keep_run(state="RUNNING", first_event_ns=time.time_ns())
     await c.transition(act, "start", "READY", "RUNNING", began_ns, "done", "")
     return {"run": run.number}
@@ -45,7 +49,11 @@ async def _begin(c, act, run, names):
         members = [c.observer.members[member.name] for member in group if member.name in names]
         await _told_to_start(c, act, run, members)
     await c.trigger.begin_blocks()
-    missing = any(each.phase not in ("ready", "running", "draining") for each in c.observer.members.values() if each.member.kind != "program")
+    missing = any(
+        each.phase not in ("ready", "running", "draining")
+        for each in c.observer.members.values()
+        if each.member.kind != "program"
+    )
     await c.trigger.release(c.trigger.wait_for(missing))
     await _reached(c, act, names, c.system.event_limit_s * c.patience, _has_built, "no event within {:g} s: {}")
 
@@ -59,7 +67,11 @@ def _has_built(each):
     status = each.status or {}
     if each.member.kind in ("node", "recorder"):
         return _runs(each)
-    came = (status.get("events") or {}).get("in") if each.member.kind == "supervisor" else (status.get("fragments") or {}).get("built")
+    came = (
+        (status.get("events") or {}).get("in")
+        if each.member.kind == "supervisor"
+        else (status.get("fragments") or {}).get("built")
+    )
     return _runs(each) and bool(came)
 
 
@@ -69,16 +81,29 @@ async def _told_to_start(c, act, run, members):
 
     async def tell(each):
         own = {**order, "configuration_sha256": each.said_sha256}
-        return await c.observer.host_of(each.name).ask(each.name, own, each.member.process_class.start_limit_s * c.patience)
+        return await c.observer.host_of(each.name).ask(
+            each.name, own, each.member.process_class.start_limit_s * c.patience
+        )
 
     answers = await asyncio.gather(*(tell(each) for each in members), return_exceptions=True)
-    refused = {each.name: getattr(answer, "what", str(answer)) for each, answer in zip(members, answers) if isinstance(answer, Exception)}
+    refused = {
+        each.name: getattr(answer, "what", str(answer))
+        for each, answer in zip(members, answers)
+        if isinstance(answer, Exception)
+    }
     for name, why in refused.items():
         LOG.warning("%s was not started: %s", name, why)
     if broken := c.too_few(set(refused)):
         raise Refused("control.not_started", f"{broken[0]}: {refused.get(broken[0], 'does not run')}", "")
     limit_s = max((each.member.process_class.start_limit_s for each in members), default=0.0)
-    await _reached(c, act, {each.name for each in members} - set(refused), limit_s * c.patience, _runs, "not running within {:g} s: {}")
+    await _reached(
+        c,
+        act,
+        {each.name for each in members} - set(refused),
+        limit_s * c.patience,
+        _runs,
+        "not running within {:g} s: {}",
+    )
 
 
 async def _reached(c, act, names, limit_s, reached, late):
@@ -88,7 +113,9 @@ async def _reached(c, act, names, limit_s, reached, late):
     def done():
         waiting = {name for name in names if not reached(c.observer.members[name])}
         gone = {name for name in waiting if c.observer.members[name].phase in ("failed", "absent", "done")}
-        act.waiting_for = [f"{name}: {c.observer.members[name].phase} {time.monotonic() - began_s:.1f} s" for name in sorted(waiting)]
+        act.waiting_for = [
+            f"{name}: {c.observer.members[name].phase} {time.monotonic() - began_s:.1f} s" for name in sorted(waiting)
+        ]
         if broken := [name for name in c.too_few(gone) if name in gone]:
             each = c.observer.members[broken[0]]
             raise Refused("control.not_started", f"{broken[0]} {each.exit.text() if each.exit else 'does not run'}", "")
@@ -152,7 +179,9 @@ async def go_on(c, act, arguments):
     lost = dict(c.derived.broken)
     names = set(lost) | set(c.memory.without)
     if not c.trigger.authorities() and c.trigger.declared():
-        raise Refused("control.cannot_go_on", "the trigger authority itself is lost, and no other process offers triggers", "stop")
+        raise Refused(
+            "control.cannot_go_on", "the trigger authority itself is lost, and no other process offers triggers", "stop"
+        )
     await _remove_links_of(c, lost)
     await c.trigger.release(c.trigger.wait_for(True))
     await c.keep_memory(gone_on(c.memory, lost))
@@ -171,10 +200,17 @@ async def _remove_links_of(c, lost):
     for each in c.observer.members.values():
         if each.member.kind != "readout" or each.phase != "running" or each.name in lost:
             continue
-        links = {link.get("fid") for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or [] if link.get("state") != "removed"}
+        links = {
+            link.get("fid")
+            for rob in (each.status or {}).get("robs") or []
+            for link in rob.get("links") or []
+            if link.get("state") != "removed"
+        }
         for fid in sorted(links & gone):
             with contextlib.suppress(Refused):  # the link is removed already
-                await c.observer.host_of(each.name).ask(each.name, {"command": "link_remove", "fid": fid}, 5.0 * c.patience)
+                await c.observer.host_of(each.name).ask(
+                    each.name, {"command": "link_remove", "fid": fid}, 5.0 * c.patience
+                )
 
 
 async def stop(c, act, arguments):
@@ -183,13 +219,21 @@ async def stop(c, act, arguments):
     if c.run is None:
         return {}
     began_ns, number, before = time.time_ns(), c.run.number, c.derived.state
-    failed = {"INTERRUPTED"} if set(c.derived.broken) - set(c.derived.ended) else set()  # an essential process failed: this ends the run
-    await c.keep_run(stopping=True, reason=c.run.reason or arguments.get("reason") or "", flags=failed | set(arguments.get("flags") or ()))
+    failed = (
+        {"INTERRUPTED"} if set(c.derived.broken) - set(c.derived.ended) else set()
+    )  # an essential process failed: this ends the run
+    await c.keep_run(
+        stopping=True,
+        reason=c.run.reason or arguments.get("reason") or "",
+        flags=failed | set(arguments.get("flags") or ()),
+    )
     await try_to_hold(c)
     await _settle(c, act)
     for group in c.system.in_stop_order():
         await c.launching.end_in_order(act, [member.name for member in group if member.per_run])
-    summary = await close_row(c, act, state="CLOSED" if c.run.first_event_ns else "ABORTED", aborted=c.run.first_event_ns is None)
+    summary = await close_row(
+        c, act, state="CLOSED" if c.run.first_event_ns else "ABORTED", aborted=c.run.first_event_ns is None
+    )
     await c.transition(act, "stop", before, "READY", began_ns, "done", "", run=number)
     why = await _relaunched(c, act)
     return {**summary, "not_ready": why} if why else summary
@@ -197,7 +241,9 @@ async def stop(c, act, arguments):
 
 async def _settle(c, act, most_s=None):
     """Waits until the readouts have built all accepted events, while they make progress, at most `most_s`. Stuck readouts are not waited for."""
-    names = [name for name in per_run(c) if c.observer.members[name].member.kind == "readout" and c.trigger.reaches(name)]
+    names = [
+        name for name in per_run(c) if c.observer.members[name].member.kind == "readout" and c.trigger.reaches(name)
+    ]
     if not c.trigger.authorities() or not names:
         return
     await c.look()
@@ -235,7 +281,10 @@ async def _drained(c, act, run):
         if late := [each.name for each in there if each.unanswered]:
             act.waiting_for = [f"{name}: does not answer" for name in late]
             return False
-        cards, routers = ({each.name: each.status for each in there if each.member.kind == kind and each.status} for kind in ("emulator", "router"))
+        cards, routers = (
+            {each.name: each.status for each in there if each.member.kind == kind and each.status}
+            for kind in ("emulator", "router")
+        )
         over, act.waiting_for = draining.done(cards, routers, time.monotonic())
         return over
 
@@ -256,11 +305,27 @@ async def relaunch(c, act):
     """Launches the readouts of the next run. Failed processes whose class has `restart` = never are left to the holder."""
     if c.memory.wanted == "off":
         return  # a former controller did not finish an abort or a close
-    keep = [each.name for each in c.observer.members.values() if each.phase == "failed" and each.member.process_class.restart == "never"]
+    keep = [
+        each.name
+        for each in c.observer.members.values()
+        if each.phase == "failed" and each.member.process_class.restart == "never"
+    ]
     if c.too_few(set(keep)):
         return  # without them the system cannot become ready: the state is ERROR
     await c.launching.prepare(c.system.members)
     await launch_missing(c, act, keep=keep)
 
 
-__all__ = ["Overtaken", "advance", "close_row", "go_on", "pause", "resume", "run_keeping", "start", "stop", "try_to_hold", "undo"]
+__all__ = [
+    "Overtaken",
+    "advance",
+    "close_row",
+    "go_on",
+    "pause",
+    "resume",
+    "run_keeping",
+    "start",
+    "stop",
+    "try_to_hold",
+    "undo",
+]

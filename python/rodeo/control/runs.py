@@ -13,10 +13,42 @@ VARIABLE = "RODEO_DATABASE"
 CONDITIONS = {"GOOD": "good", "INCOMPLETE": "warning", "ABORTED": "bad", "WRONG": "bad"}
 
 # The columns of a list of runs: title for people, key for programs.
-COLUMNS = (("run", "number"), ("started (UTC)", "asked_ns"), ("length (s)", "seconds"), ("type", "type"), ("events", "events"), ("files", "files"), ("size (MB)", "bytes"),
-           ("state", "state"), ("condition", "condition"), ("flags", "flags"), ("holder", "holder"), ("comment", "comment"))
-KEYS = ("number", "system", "type", "state", "condition", "flags", "asked_ns", "first_event_ns", "stopped_ns", "closed_ns", "seconds", "paused_seconds", "events", "files", "bytes",
-        "holder", "comment", "reason", "build", "config_sha256")
+COLUMNS = (
+    ("run", "number"),
+    ("started (UTC)", "asked_ns"),
+    ("length (s)", "seconds"),
+    ("type", "type"),
+    ("events", "events"),
+    ("files", "files"),
+    ("size (MB)", "bytes"),
+    ("state", "state"),
+    ("condition", "condition"),
+    ("flags", "flags"),
+    ("holder", "holder"),
+    ("comment", "comment"),
+)
+KEYS = (
+    "number",
+    "system",
+    "type",
+    "state",
+    "condition",
+    "flags",
+    "asked_ns",
+    "first_event_ns",
+    "stopped_ns",
+    "closed_ns",
+    "seconds",
+    "paused_seconds",
+    "events",
+    "files",
+    "bytes",
+    "holder",
+    "comment",
+    "reason",
+    "build",
+    "config_sha256",
+)
 
 
 def url_of(text):
@@ -37,7 +69,11 @@ def database_url(database=None, system=None):
     if here and (here[0] == Path("runs.db") or len(here) == 1):
         return url_of(str(here[0]))
     if here:
-        raise Refused("control.which_database", "several run databases are here: " + ", ".join(map(str, here[:5])), "choose one: --database")
+        raise Refused(
+            "control.which_database",
+            "several run databases are here: " + ", ".join(map(str, here[:5])),
+            "choose one: --database",
+        )
     rooms = place.rooms()
     if len(rooms) == 1:
         from rodeo.control.client import connect
@@ -45,8 +81,16 @@ def database_url(database=None, system=None):
         with connect(rooms[0]) as client:
             return _of_system(Path(client.status()["system"]["file"]))
     if rooms:
-        raise Refused("control.which_database", "several control rooms of yours run: " + ", ".join(rooms), "choose one by its file: --system")
-    raise Refused("control.which_database", "no run database is here, and no control room of yours runs", "--database or --system names one; rodeo control SYSTEM makes one")
+        raise Refused(
+            "control.which_database",
+            "several control rooms of yours run: " + ", ".join(rooms),
+            "choose one by its file: --system",
+        )
+    raise Refused(
+        "control.which_database",
+        "no run database is here, and no control room of yours runs",
+        "--database or --system names one; rodeo control SYSTEM makes one",
+    )
 
 
 def _of_system(path):
@@ -64,7 +108,9 @@ def utc(ns, seconds=True):
     if ns is None:
         return "-"
     try:
-        return datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")
+        return datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc).strftime(
+            "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
+        )
     except (OverflowError, ValueError, OSError):
         return str(ns)
 
@@ -77,43 +123,163 @@ def list_text(rows):
     """A table of runs; without runs, advice."""
     if not rows:
         return "no runs\n  rodeo control start begins one; rodeo runs import reads run.json of another database"
-    return "\n".join(table([title for title, _ in COLUMNS], [[
-        Cell(row["number"]), Cell(utc(row["asked_ns"])), number(row["seconds"], digits=1), Cell(row["type"]), number(row["events"]), number(row["files"]),
-        number(row["bytes"], 1e6, 1), Cell(row["state"], style="strong" if row["state"] == OPEN else None), _condition(row), Cell(row["flags"], style="warning"),
-        Cell(row["holder"]), Cell(row["comment"])] for row in rows]))
+    return "\n".join(
+        table(
+            [title for title, _ in COLUMNS],
+            [
+                [
+                    Cell(row["number"]),
+                    Cell(utc(row["asked_ns"])),
+                    number(row["seconds"], digits=1),
+                    Cell(row["type"]),
+                    number(row["events"]),
+                    number(row["files"]),
+                    number(row["bytes"], 1e6, 1),
+                    Cell(row["state"], style="strong" if row["state"] == OPEN else None),
+                    _condition(row),
+                    Cell(row["flags"], style="warning"),
+                    Cell(row["holder"]),
+                    Cell(row["comment"]),
+                ]
+                for row in rows
+            ],
+        )
+    )
 
 
 def show_text(record):
     """All data of a run, for a terminal."""
-    parts = [properties([
-        ("run", Cell(record["number"], style="strong")), ("system", Cell(record["system"])), ("type", Cell(record["type"])), ("state", Cell(record["state"])),
-        ("condition", _condition(record)), ("flags", Cell(record["flags"], style="warning")), ("reason", Cell(record["reason"] or None)),
-        ("started (UTC)", Cell(utc(record["asked_ns"]))), ("first event (UTC)", Cell(utc(record["first_event_ns"]))), ("stopped (UTC)", Cell(utc(record["stopped_ns"]))),
-        ("closed (UTC)", Cell(utc(record["closed_ns"]))), ("length (s)", number(record["seconds"], digits=3)),
-        ("of it paused (s)", number(record["paused_seconds"] or None, digits=3)), ("events", number(record["events"])),
-        ("size (MB)", number(record["bytes"], 1e6, 3)), ("holder", Cell(record["holder"])), ("comment", Cell(record["comment"] or None)),
-        ("build", Cell(record["build"] or None)), ("configuration", Cell(record["config_sha256"]))])]
-    parts += _section("transitions", ["transition", "from", "to", "by", "began (UTC)", "took (s)", "outcome", "detail"], [[
-        Cell(each["name"]), Cell(each["from_state"]), Cell(each["to_state"]), Cell(each["actor"]), Cell(utc(each["began_ns"])), number(_took(each), digits=3),
-        Cell(each["outcome"], style=None if each["outcome"] == "done" else "warning"), Cell(each["detail"])] for each in record["transitions"]])
-    parts += _section("processes", ["process", "kind", "host", "role", "pid", "exit", "signal", "core"], [[
-        Cell(each["name"]), Cell(each["kind"]), Cell(each["host"]), Cell(each["role"]), Cell(each["pid"]), Cell(each["exit"], style="bad" if each["exit"] else None),
-        Cell(each["signal"], style="bad"), Cell(each["core"])] for each in record["processes"]])
-    parts += _section("files", ["file", "host", "state", "size (MB)", "events", "verified", "sha256"], [[
-        Cell(each["path"]), Cell(each["host"]), Cell(each["state"], style=None if each["state"] == "closed" else "warning"), number(each["bytes"], 1e6, 3),
-        number(each["events"]), Cell("yes" if each["verified"] else "no"), Cell(each["sha256"], each["sha256"] and each["sha256"][:16])] for each in record["files"]])
-    parts += _section("counters", ["process", "counter", "value"], [[
-        Cell(each["process"]), Cell(each["name"]), number(each["value"], digits=0 if isinstance(each["value"], int) else 3)] for each in last_counters(record["counters"])
-        if each["value"]])
-    parts += _section("alarms", ["alarm", "severity", "raised (UTC)", "cleared (UTC)", "acknowledged by", "what"], [[
-        Cell(each["cause"]), Cell(each["severity"], style="bad" if each["severity"] == "alarm" else "warning"), Cell(utc(each["raised_ns"])), Cell(utc(each["cleared_ns"])),
-        Cell(each["acked_by"]), Cell(each["what"])] for each in record["alarms"]])
-    parts += _section("notes", ["written (UTC)", "by", "note"], [[Cell(utc(each["written_ns"])), Cell(each["author"]), Cell(each["text"])] for each in record["notes"]])
-    parts += _section("luminosity blocks", ["block", "scan step", "first trigger", "first id", "triggers", "recorded"], [[
-        Cell(each[name]) for name in ("number", "scan_step", "first_trigger", "first_id", "triggers", "recorded")] for each in record.get("lumi_blocks") or ()])
-    parts += _section("quality", ["subsystem", "from (UTC)", "to (UTC)", "verdict", "by", "verified by"], [[
-        Cell(each["subsystem"]), Cell(utc(each["from_ns"])), Cell(utc(each["to_ns"])), Cell(each["verdict"]), Cell(each["by"]), Cell(each["verified_by"])]
-        for each in record["quality"]])
+    parts = [
+        properties(
+            [
+                ("run", Cell(record["number"], style="strong")),
+                ("system", Cell(record["system"])),
+                ("type", Cell(record["type"])),
+                ("state", Cell(record["state"])),
+                ("condition", _condition(record)),
+                ("flags", Cell(record["flags"], style="warning")),
+                ("reason", Cell(record["reason"] or None)),
+                ("started (UTC)", Cell(utc(record["asked_ns"]))),
+                ("first event (UTC)", Cell(utc(record["first_event_ns"]))),
+                ("stopped (UTC)", Cell(utc(record["stopped_ns"]))),
+                ("closed (UTC)", Cell(utc(record["closed_ns"]))),
+                ("length (s)", number(record["seconds"], digits=3)),
+                ("of it paused (s)", number(record["paused_seconds"] or None, digits=3)),
+                ("events", number(record["events"])),
+                ("size (MB)", number(record["bytes"], 1e6, 3)),
+                ("holder", Cell(record["holder"])),
+                ("comment", Cell(record["comment"] or None)),
+                ("build", Cell(record["build"] or None)),
+                ("configuration", Cell(record["config_sha256"])),
+            ]
+        )
+    ]
+    parts += _section(
+        "transitions",
+        ["transition", "from", "to", "by", "began (UTC)", "took (s)", "outcome", "detail"],
+        [
+            [
+                Cell(each["name"]),
+                Cell(each["from_state"]),
+                Cell(each["to_state"]),
+                Cell(each["actor"]),
+                Cell(utc(each["began_ns"])),
+                number(_took(each), digits=3),
+                Cell(each["outcome"], style=None if each["outcome"] == "done" else "warning"),
+                Cell(each["detail"]),
+            ]
+            for each in record["transitions"]
+        ],
+    )
+    parts += _section(
+        "processes",
+        ["process", "kind", "host", "role", "pid", "exit", "signal", "core"],
+        [
+            [
+                Cell(each["name"]),
+                Cell(each["kind"]),
+                Cell(each["host"]),
+                Cell(each["role"]),
+                Cell(each["pid"]),
+                Cell(each["exit"], style="bad" if each["exit"] else None),
+                Cell(each["signal"], style="bad"),
+                Cell(each["core"]),
+            ]
+            for each in record["processes"]
+        ],
+    )
+    parts += _section(
+        "files",
+        ["file", "host", "state", "size (MB)", "events", "verified", "sha256"],
+        [
+            [
+                Cell(each["path"]),
+                Cell(each["host"]),
+                Cell(each["state"], style=None if each["state"] == "closed" else "warning"),
+                number(each["bytes"], 1e6, 3),
+                number(each["events"]),
+                Cell("yes" if each["verified"] else "no"),
+                Cell(each["sha256"], each["sha256"] and each["sha256"][:16]),
+            ]
+            for each in record["files"]
+        ],
+    )
+    parts += _section(
+        "counters",
+        ["process", "counter", "value"],
+        [
+            [
+                Cell(each["process"]),
+                Cell(each["name"]),
+                number(each["value"], digits=0 if isinstance(each["value"], int) else 3),
+            ]
+            for each in last_counters(record["counters"])
+            if each["value"]
+        ],
+    )
+    parts += _section(
+        "alarms",
+        ["alarm", "severity", "raised (UTC)", "cleared (UTC)", "acknowledged by", "what"],
+        [
+            [
+                Cell(each["cause"]),
+                Cell(each["severity"], style="bad" if each["severity"] == "alarm" else "warning"),
+                Cell(utc(each["raised_ns"])),
+                Cell(utc(each["cleared_ns"])),
+                Cell(each["acked_by"]),
+                Cell(each["what"]),
+            ]
+            for each in record["alarms"]
+        ],
+    )
+    parts += _section(
+        "notes",
+        ["written (UTC)", "by", "note"],
+        [[Cell(utc(each["written_ns"])), Cell(each["author"]), Cell(each["text"])] for each in record["notes"]],
+    )
+    parts += _section(
+        "luminosity blocks",
+        ["block", "scan step", "first trigger", "first id", "triggers", "recorded"],
+        [
+            [Cell(each[name]) for name in ("number", "scan_step", "first_trigger", "first_id", "triggers", "recorded")]
+            for each in record.get("lumi_blocks") or ()
+        ],
+    )
+    parts += _section(
+        "quality",
+        ["subsystem", "from (UTC)", "to (UTC)", "verdict", "by", "verified by"],
+        [
+            [
+                Cell(each["subsystem"]),
+                Cell(utc(each["from_ns"])),
+                Cell(utc(each["to_ns"])),
+                Cell(each["verdict"]),
+                Cell(each["by"]),
+                Cell(each["verified_by"]),
+            ]
+            for each in record["quality"]
+        ],
+    )
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 
@@ -139,8 +305,14 @@ def diff_text(found):
     a, b = f"run {found['a']}", f"run {found['b']}"
     parts = []
     if found["run"]:
-        parts.append(table(["", a, b], [[Cell(name), _either(one), _either(two)] for name, (one, two) in found["run"].items()]))
-    for title, key, first in (("configuration", "configuration", ("class", "key")), ("set over it", "settings", ("process",)), ("counters", "counters", ("process", "name"))):
+        parts.append(
+            table(["", a, b], [[Cell(name), _either(one), _either(two)] for name, (one, two) in found["run"].items()])
+        )
+    for title, key, first in (
+        ("configuration", "configuration", ("class", "key")),
+        ("set over it", "settings", ("process",)),
+        ("counters", "counters", ("process", "name")),
+    ):
         rows = [[*(Cell(each[name]) for name in first), _either(each["a"]), _either(each["b"])] for each in found[key]]
         if rows:
             parts.append([f"{title}:", *table([*first, a, b], rows)])
@@ -157,9 +329,25 @@ def audit_text(rows):
     """The audit, oldest first, so that the newest row is above the prompt."""
     if not rows:
         return "the audit is empty"
-    return "\n".join(table(["#", "when (UTC)", "who", "from", "role", "command", "arguments", "outcome", "detail"], [[
-        Cell(row["id"]), Cell(utc(row["time_ns"])), Cell(row["actor"]), Cell(row["whence"]), Cell(row["role"]), Cell(row["command"]), Cell(apply.canonical(row["arguments"]) if row["arguments"] else None),
-        Cell(row["outcome"], style=None if row["outcome"] == "done" else "warning"), Cell(row["detail"])] for row in reversed(rows)]))
+    return "\n".join(
+        table(
+            ["#", "when (UTC)", "who", "from", "role", "command", "arguments", "outcome", "detail"],
+            [
+                [
+                    Cell(row["id"]),
+                    Cell(utc(row["time_ns"])),
+                    Cell(row["actor"]),
+                    Cell(row["whence"]),
+                    Cell(row["role"]),
+                    Cell(row["command"]),
+                    Cell(apply.canonical(row["arguments"]) if row["arguments"] else None),
+                    Cell(row["outcome"], style=None if row["outcome"] == "done" else "warning"),
+                    Cell(row["detail"]),
+                ]
+                for row in reversed(rows)
+            ],
+        )
+    )
 
 
 # From database to database
@@ -171,8 +359,14 @@ def put(connection, record):
     try:
         number_ = int(record["number"])
         if not 1 <= number_ <= tables.LARGEST_RUN:  # later numbers would be larger still
-            raise Refused("control.run_json", f"{str(record['number'])[:40]} is not a run number (1 to {tables.LARGEST_RUN})", "")
-        there = connection.execute(sa.select(tables.run.c.asked_ns, tables.run.c.system, tables.run.c.state).where(tables.run.c.number == number_)).first()
+            raise Refused(
+                "control.run_json", f"{str(record['number'])[:40]} is not a run number (1 to {tables.LARGEST_RUN})", ""
+            )
+        there = connection.execute(
+            sa.select(tables.run.c.asked_ns, tables.run.c.system, tables.run.c.state).where(
+                tables.run.c.number == number_
+            )
+        ).first()
         if there is not None:
             if (there.asked_ns, there.system) == (record["asked_ns"], record["system"]):
                 if there.state != OPEN or record["state"] == OPEN:
@@ -182,12 +376,28 @@ def put(connection, record):
                 connection.execute(tables.run.delete().where(tables.run.c.number == number_))
                 there = None
         if there is not None:
-            raise Refused("control.run_exists", f"another run has the number {number_}: of `{there.system}`, started {utc(there.asked_ns)} UTC", "import it into another database")
+            raise Refused(
+                "control.run_exists",
+                f"another run has the number {number_}: of `{there.system}`, started {utc(there.asked_ns)} UTC",
+                "import it into another database",
+            )
         _put(connection, record)
         reads.run(connection, number_)
         return True
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, sa.exc.IntegrityError, sa.exc.DataError) as error:
-        raise Refused("control.run_json", f"run {record.get('number')}: {type(error).__name__}: {getattr(error, 'orig', None) or error}", "") from None
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        sa.exc.IntegrityError,
+        sa.exc.DataError,
+    ) as error:
+        raise Refused(
+            "control.run_json",
+            f"run {record.get('number')}: {type(error).__name__}: {getattr(error, 'orig', None) or error}",
+            "",
+        ) from None
 
 
 def _put(connection, record):
@@ -195,14 +405,29 @@ def _put(connection, record):
     row = {name: record[name] for name in KEYS if name in tables.run.c and name != "flags"}
     apply.count(connection, record["system"], number_)
     if record["state"] == OPEN:  # no controller of this database could close it
-        row.update(state=tables.CLOSED, reason="; ".join(filter(None, [record["reason"], "its end is unknown: it was open when its run.json was written"])))
+        row.update(
+            state=tables.CLOSED,
+            reason="; ".join(
+                filter(None, [record["reason"], "its end is unknown: it was open when its run.json was written"])
+            ),
+        )
     if record.get("configuration") is not None:
         row["config_sha256"] = apply.keep_config(connection, record["configuration"])
     connection.execute(tables.run.insert().values(**row, flags=" ".join(record["flags"])))
     for each in record["processes"]:
-        each = {**each, "settings": apply.canonical(each["settings"]), "report": None if each["report"] is None else apply.canonical(each["report"])}
+        each = {
+            **each,
+            "settings": apply.canonical(each["settings"]),
+            "report": None if each["report"] is None else apply.canonical(each["report"]),
+        }
         _insert(connection, tables.process, number_, each)
-    for table_, key in ((tables.transition, "transitions"), (tables.file, "files"), (tables.counter, "counters"), (tables.lumi_block, "lumi_blocks"), (tables.quality, "quality")):
+    for table_, key in (
+        (tables.transition, "transitions"),
+        (tables.file, "files"),
+        (tables.counter, "counters"),
+        (tables.lumi_block, "lumi_blocks"),
+        (tables.quality, "quality"),
+    ):
         for each in record.get(key) or ():  # older versions have no luminosity blocks
             _insert(connection, table_, number_, each)
     for each in record["notes"]:

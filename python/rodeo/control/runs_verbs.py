@@ -13,20 +13,44 @@ from rodeo.control import help_text
 from rodeo.control.refused import Refused
 
 EXITS = {  # exit statuses from src/cli/explain/error_codes.md; others have 5 (refused)
-    "control.argument": 2, "control.unknown_verb": 2, "control.which_database": 2, "control.no_run_number": 2, "control.system": 3, "control.package": 1,
-    "control.run_json": 1, "control.no_config": 1, "control.check": 1, "control.command": 1, "control.gone": 4, "base.runtime_dir": 1}
+    "control.argument": 2,
+    "control.unknown_verb": 2,
+    "control.which_database": 2,
+    "control.no_run_number": 2,
+    "control.system": 3,
+    "control.package": 1,
+    "control.run_json": 1,
+    "control.no_config": 1,
+    "control.check": 1,
+    "control.command": 1,
+    "control.gone": 4,
+    "base.runtime_dir": 1,
+}
 EPILOGUE = help_text.EXITS.format(partial="some were not imported", seven="the audit was tampered with")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 LONGEST_AGO_S = 100 * 366 * 86400  # the database counts ns in 64 bits
 
 
 def parser(verb, formats="table json csv"):
-    made = help_text.Parser(prog=f"rodeo runs {verb}", description=VERBS[verb][1] + ".", epilog=EPILOGUE, allow_abbrev=False)
-    made.add_argument("--database", metavar="DATABASE", help="an SQLite file, or an address like postgresql+psycopg://HOST/NAME (default: RODEO_DATABASE, runs.db here or in one "
-                                                             "directory below, or that of the running control room)")
+    made = help_text.Parser(
+        prog=f"rodeo runs {verb}", description=VERBS[verb][1] + ".", epilog=EPILOGUE, allow_abbrev=False
+    )
+    made.add_argument(
+        "--database",
+        metavar="DATABASE",
+        help="an SQLite file, or an address like postgresql+psycopg://HOST/NAME (default: RODEO_DATABASE, runs.db here or in one "
+        "directory below, or that of the running control room)",
+    )
     made.add_argument("--system", metavar="FILE", help="the database of this system file, or of a system's directory")
     if formats:
-        made.add_argument("-o", "--output", choices=formats.split(), default=formats.split()[0], metavar=formats.replace(" ", "|"), help=f"output format (default {formats.split()[0]})")
+        made.add_argument(
+            "-o",
+            "--output",
+            choices=formats.split(),
+            default=formats.split()[0],
+            metavar=formats.replace(" ", "|"),
+            help=f"output format (default {formats.split()[0]})",
+        )
     return made
 
 
@@ -47,7 +71,11 @@ def read(options, function, *arguments):
     from rodeo.control.reads import Reads
 
     if schema.path is not None and not schema.path.exists():
-        raise Refused("control.database", f"the run database {schema.path} does not exist", "rodeo control SYSTEM makes one; --database chooses another")
+        raise Refused(
+            "control.database",
+            f"the run database {schema.path} does not exist",
+            "rodeo control SYSTEM makes one; --database chooses another",
+        )
     return Reads(schema).now(function, *arguments)
 
 
@@ -70,11 +98,16 @@ def moment(text):
     if match := re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|min|h|d)", text):
         if float(match[1]) * SECONDS[match[2]] > LONGEST_AGO_S:
             raise argparse.ArgumentTypeError(f"`{text[:40]}` is longer ago than 100 years")
-        return int(datetime.datetime.now(datetime.timezone.utc).timestamp() * 10**9 - float(match[1]) * SECONDS[match[2]] * 10**9)
+        return int(
+            datetime.datetime.now(datetime.timezone.utc).timestamp() * 10**9
+            - float(match[1]) * SECONDS[match[2]] * 10**9
+        )
     try:
         when = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"`{text[:40]}` is not a time; for example 2026-11-24, 2026-11-24T12:00 (UTC), or 2h for two hours ago") from None
+        raise argparse.ArgumentTypeError(
+            f"`{text[:40]}` is not a time; for example 2026-11-24, 2026-11-24T12:00 (UTC), or 2h for two hours ago"
+        ) from None
     seconds = (when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)).timestamp()
     if abs(seconds) >= 2**63 // 10**9:
         raise argparse.ArgumentTypeError(f"`{text[:40]}` is not in the years 1678 to 2261")
@@ -113,15 +146,33 @@ def newest(options, limit=0, before=None, filters=None):
 
 def run_list(argv):
     made = parser("list")
-    made.add_argument("--limit", type=count, default=20, metavar="N", help="the number of runs, the newest (default 20; 0: all)")
+    made.add_argument(
+        "--limit", type=count, default=20, metavar="N", help="the number of runs, the newest (default 20; 0: all)"
+    )
     made.add_argument("--before", type=run_number, metavar="RUN", help="only runs older than this run")
-    for name, what in (("type", "of a type"), ("state", "OPEN, CLOSED or ABORTED"), ("condition", "GOOD, INCOMPLETE, WRONG or ABORTED"), ("flag", "DEGRADED, INTERRUPTED or TAINTED"),
-                       ("holder", "started by this user")):
-        made.add_argument(f"--{name}", metavar=name.upper(), help=f"only runs {what}" if name in ("type", "holder") else f"only such runs: {what}")
-    made.add_argument("--since", type=moment, metavar="TIME", help="started since: 2026-11-24, 2026-11-24T12:00 (UTC), or 2h ago")
+    for name, what in (
+        ("type", "of a type"),
+        ("state", "OPEN, CLOSED or ABORTED"),
+        ("condition", "GOOD, INCOMPLETE, WRONG or ABORTED"),
+        ("flag", "DEGRADED, INTERRUPTED or TAINTED"),
+        ("holder", "started by this user"),
+    ):
+        made.add_argument(
+            f"--{name}",
+            metavar=name.upper(),
+            help=f"only runs {what}" if name in ("type", "holder") else f"only such runs: {what}",
+        )
+    made.add_argument(
+        "--since", type=moment, metavar="TIME", help="started since: 2026-11-24, 2026-11-24T12:00 (UTC), or 2h ago"
+    )
     made.add_argument("--until", type=moment, metavar="TIME", help="started until")
     options = made.parse_args(argv)
-    filters = {name: (getattr(options, name) or "").upper() if name in ("state", "condition", "flag") else getattr(options, name) for name in ("type", "state", "condition", "flag", "holder")}
+    filters = {
+        name: (getattr(options, name) or "").upper()
+        if name in ("state", "condition", "flag")
+        else getattr(options, name)
+        for name in ("type", "state", "condition", "flag", "holder")
+    }
     filters.update(since_ns=options.since, until_ns=options.until)
     schema_of(options)
     from rodeo.control import runs
@@ -144,7 +195,10 @@ def run_show(argv):
     schema_of(options)
     from rodeo.control import reads, runs
 
-    record = read(options, lambda connection: reads.run(connection, options.run if options.run is not None else last_run(connection)))
+    record = read(
+        options,
+        lambda connection: reads.run(connection, options.run if options.run is not None else last_run(connection)),
+    )
     if options.output == "json":
         say(json.dumps(record, indent=2))
     elif options.output == "csv":
@@ -196,7 +250,11 @@ def run_config(argv):
     directory = Path(options.directory or f"run-{options.run:06d}-configuration")
     written = rebuild.write(directory, configuration)
     if options.output == "json":
-        say(json.dumps({"run": options.run, "directory": str(directory), "files": [str(each) for each in written]}, indent=2))
+        say(
+            json.dumps(
+                {"run": options.run, "directory": str(directory), "files": [str(each) for each in written]}, indent=2
+            )
+        )
     else:
         say("\n".join(map(str, written)))
 
@@ -204,7 +262,12 @@ def run_config(argv):
 def run_export(argv):
     made = parser("export", "table json")
     made.add_argument("runs", type=run_number, nargs="*", metavar="RUN", help="their numbers (default: all)")
-    made.add_argument("--to", metavar="DIR", default=".", help="directory for the files run-NNNNNN.json, or - for one run on stdout (default: here)")
+    made.add_argument(
+        "--to",
+        metavar="DIR",
+        default=".",
+        help="directory for the files run-NNNNNN.json, or - for one run on stdout (default: here)",
+    )
     options = made.parse_args(argv)
     schema_of(options)
     from rodeo.control import reads, run_json
@@ -212,7 +275,11 @@ def run_export(argv):
     numbers = options.runs or [row["number"] for row in reversed(newest(options)[0])]
     if options.to == "-":
         if len(numbers) != 1:
-            raise Refused("control.argument", f"rodeo runs export: one run can go to stdout, not {len(numbers)}", "name one run, or --to DIRECTORY")
+            raise Refused(
+                "control.argument",
+                f"rodeo runs export: one run can go to stdout, not {len(numbers)}",
+                "name one run, or --to DIRECTORY",
+            )
         return say(json.dumps(run_json.document(read(options, reads.run, numbers[0])), indent=1))
     paths = []
     try:
@@ -221,7 +288,11 @@ def run_export(argv):
             record = read(options, reads.run, number)
             paths.append(str(run_json.write_file(Path(options.to) / f"run-{number:06d}.json", record)))
     except OSError as error:
-        raise Refused("control.directory", f"cannot write {error.filename or options.to}: {error.strerror}", "name another directory: --to") from None
+        raise Refused(
+            "control.directory",
+            f"cannot write {error.filename or options.to}: {error.strerror}",
+            "name another directory: --to",
+        ) from None
     if options.output == "json":
         say(json.dumps({"files": paths}, indent=2))
     else:
@@ -230,7 +301,12 @@ def run_export(argv):
 
 def run_import(argv):
     made = parser("import")
-    made.add_argument("paths", nargs="+", metavar="PATH", help="run.json or an exported file, a run's folder, a system's directory, or the report of `rodeo readout --json` (-: from stdin)")
+    made.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="run.json or an exported file, a run's folder, a system's directory, or the report of `rodeo readout --json` (-: from stdin)",
+    )
     made.add_argument("--of", metavar="NAME", help="the system name for runs from such reports (default: readout)")
     options = made.parse_args(argv)
     schema = schema_of(options)
@@ -240,17 +316,37 @@ def run_import(argv):
     from rodeo.control.bare_readout import STDIN
 
     paths = [STDIN if path == "-" else path for path in options.paths]
-    results = [{"file": str(path), "number": number, "outcome": outcome} for path, number, outcome in runs.take_in(schema, paths, options.of)]
-    rows_out(options, ("file", "number", "outcome"), results, lambda rows: "\n".join(table(
-        ["run", "file", "outcome"],
-        [[Cell(row["number"]), Cell(row["file"]), Cell(row["outcome"], style=None if row["outcome"] in IMPORTED else "bad")] for row in rows])))
+    results = [
+        {"file": str(path), "number": number, "outcome": outcome}
+        for path, number, outcome in runs.take_in(schema, paths, options.of)
+    ]
+    rows_out(
+        options,
+        ("file", "number", "outcome"),
+        results,
+        lambda rows: "\n".join(
+            table(
+                ["run", "file", "outcome"],
+                [
+                    [
+                        Cell(row["number"]),
+                        Cell(row["file"]),
+                        Cell(row["outcome"], style=None if row["outcome"] in IMPORTED else "bad"),
+                    ]
+                    for row in rows
+                ],
+            )
+        ),
+    )
     good = sum(row["outcome"] in IMPORTED for row in results)
     return 0 if good == len(results) else 6 if good else 1
 
 
 def run_take(argv):
     made = parser("take", "table json")
-    made.add_argument("--of", metavar="NAME", default="readout", help="the system name for the number (default: readout)")
+    made.add_argument(
+        "--of", metavar="NAME", default="readout", help="the system name for the number (default: readout)"
+    )
     made.add_argument("--least", type=run_number, default=1, metavar="N", help="at least this number (default: 1)")
     options = made.parse_args(argv)
     schema = schema_of(options)
@@ -265,21 +361,49 @@ IMPORTED = ("imported", "there already")
 
 def run_audit(argv):
     made = parser("audit")
-    made.add_argument("--limit", type=count, default=50, metavar="N", help="the number of rows, the newest (default 50; 0: all)")
+    made.add_argument(
+        "--limit", type=count, default=50, metavar="N", help="the number of rows, the newest (default 50; 0: all)"
+    )
     options = made.parse_args(argv)
     schema_of(options)
     from rodeo.control import reads, runs
 
-    rows, found = read(options, lambda connection: (reads.audit(connection, options.limit or 100_000), reads.verify_audit(connection)))
+    rows, found = read(
+        options, lambda connection: (reads.audit(connection, options.limit or 100_000), reads.verify_audit(connection))
+    )
     if options.output == "json":
-        say(json.dumps({"rows": found["rows"], "verified": found["broken"] is None, "broken": found["broken"], "audit": rows}, indent=2))
+        say(
+            json.dumps(
+                {"rows": found["rows"], "verified": found["broken"] is None, "broken": found["broken"], "audit": rows},
+                indent=2,
+            )
+        )
     else:
-        rows_out(options, ("id", "time_ns", "system", "actor", "whence", "role", "command", "arguments", "outcome", "detail", "sha256"), rows, runs.audit_text)
+        rows_out(
+            options,
+            (
+                "id",
+                "time_ns",
+                "system",
+                "actor",
+                "whence",
+                "role",
+                "command",
+                "arguments",
+                "outcome",
+                "detail",
+                "sha256",
+            ),
+            rows,
+            runs.audit_text,
+        )
     if found["broken"] is None:
         if options.output == "table" and found["rows"]:
             say(f"{found['rows']} rows, none changed or missing")
         return 0
-    saying.say(f"error[control.audit]: row {found['broken']['id']} of the audit: {found['broken']['why']}\n  later rows prove nothing; look at a copy")
+    saying.say(
+        f"error[control.audit]: row {found['broken']['id']} of the audit: {found['broken']['why']}\n  later rows prove nothing; look at a copy"
+    )
     return 7
 
 
@@ -296,8 +420,13 @@ VERBS = {
 
 
 def usage():
-    return help_text.page(["rodeo runs VERB"], "The run database: the runs, their configurations, users and results.", tables=[("Verbs", [(verb, what) for verb, (_, what) in VERBS.items()])],
-                          remark="rodeo runs VERB --help shows more.", exits=EPILOGUE)
+    return help_text.page(
+        ["rodeo runs VERB"],
+        "The run database: the runs, their configurations, users and results.",
+        tables=[("Verbs", [(verb, what) for verb, (_, what) in VERBS.items()])],
+        remark="rodeo runs VERB --help shows more.",
+        exits=EPILOGUE,
+    )
 
 
 def dispatch(argv):
@@ -308,7 +437,11 @@ def dispatch(argv):
         from rodeo.control.commands import nearest
 
         near = nearest(argv[0], VERBS)
-        raise Refused("control.unknown_verb", f"rodeo runs: there is no verb `{argv[0][:40]}`", f"did you mean `{near}`?" if near else "rodeo runs --help lists the verbs")
+        raise Refused(
+            "control.unknown_verb",
+            f"rodeo runs: there is no verb `{argv[0][:40]}`",
+            f"did you mean `{near}`?" if near else "rodeo runs --help lists the verbs",
+        )
     return VERBS[argv[0]][0](argv[1:])
 
 

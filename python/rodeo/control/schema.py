@@ -26,9 +26,15 @@ class Schema:
             self.sqlite = self.url.get_backend_name() == "sqlite"
             self.url.get_dialect()
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError) as error:
-            raise Refused("control.database", f"`{url}` is not the address of a database: {error}", "leave control.database empty for SQLite, or postgresql+psycopg://HOST/NAME") from None
+            raise Refused(
+                "control.database",
+                f"`{url}` is not the address of a database: {error}",
+                "leave control.database empty for SQLite, or postgresql+psycopg://HOST/NAME",
+            ) from None
         if self.sqlite and not self.url.database:
-            raise Refused("control.database", "a run database in memory would be lost with its process", "sqlite:///FILE")
+            raise Refused(
+                "control.database", "a run database in memory would be lost with its process", "sqlite:///FILE"
+            )
         self.path = Path(self.url.database).absolute() if self.sqlite else None
         self.busy_s = busy_s
 
@@ -39,13 +45,17 @@ class Schema:
         """An engine without a pool. `create`: it may make the SQLite file. A connection belongs to the thread that makes it."""
         if not self.sqlite:
             try:
-                return sa.create_engine(self.url, poolclass=sa.pool.NullPool, connect_args=limits(self.url, self.busy_s))
+                return sa.create_engine(
+                    self.url, poolclass=sa.pool.NullPool, connect_args=limits(self.url, self.busy_s)
+                )
             except ModuleNotFoundError as error:
                 raise Refused("control.package", f"the Python package `{error.name}` is missing", remedy()) from None
         uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
 
         def connect():
-            connection = sqlite3.connect(uri, uri=True, timeout=self.busy_s, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=self.busy_s, isolation_level=None, check_same_thread=False
+            )
             try:
                 _set_up(connection, writes, self.busy_s)
             except BaseException:
@@ -54,7 +64,9 @@ class Schema:
             return connection
 
         engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
-        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN"))
+        sa.event.listen(
+            engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        )
         return engine
 
     def identity(self):
@@ -105,8 +117,15 @@ def limits(url, busy_s):
     the URL take precedence."""
     if url.drivername not in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
         return {}
-    own = {"connect_timeout": int(max(2, busy_s)), "keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3,
-           "tcp_user_timeout": GONE_AFTER_MS, "options": f"-c statement_timeout={LONGEST_STATEMENT_MS} -c lock_timeout={int(max(1.0, busy_s) * 1000)}"}
+    own = {
+        "connect_timeout": int(max(2, busy_s)),
+        "keepalives": 1,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": GONE_AFTER_MS,
+        "options": f"-c statement_timeout={LONGEST_STATEMENT_MS} -c lock_timeout={int(max(1.0, busy_s) * 1000)}",
+    }
     return {name: value for name, value in own.items() if name not in url.query}
 
 
@@ -136,21 +155,37 @@ def version(connection):
 
 def _refuse_newer(was, known, schema):
     if was is not None and was not in known:
-        raise Refused("control.database_version", f"{schema} was made by a newer version of Rodeo (tables {was}; this one knows {HEAD})", "use that version")
+        raise Refused(
+            "control.database_version",
+            f"{schema} was made by a newer version of Rodeo (tables {was}; this one knows {HEAD})",
+            "use that version",
+        )
 
 
 def refuse_other(connection, schema):
     """For readers. Refused(control.database) without tables, control.database_version if they are of another version."""
     was = version(connection)
     if was is None:
-        raise Refused("control.database", f"{schema} is not a run database", "rodeo control SYSTEM makes one; --database chooses another")
+        raise Refused(
+            "control.database",
+            f"{schema} is not a run database",
+            "rodeo control SYSTEM makes one; --database chooses another",
+        )
     if was != HEAD:
-        raise Refused("control.database_version", f"{schema} has tables {was}, and this version of Rodeo reads {HEAD}", "rodeo control SYSTEM brings them up to date, unless they are newer")
+        raise Refused(
+            "control.database_version",
+            f"{schema} has tables {was}, and this version of Rodeo reads {HEAD}",
+            "rodeo control SYSTEM brings them up to date, unless they are newer",
+        )
 
 
 def why(error, schema):
     """The fault of a database in words for people, from its driver's error."""
-    text = str(getattr(error, "orig", None) or error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = (
+        str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        if str(error).strip()
+        else type(error).__name__
+    )
     if isinstance(error, Refused):
         return error.what
     if schema.sqlite and not os.path.exists(schema.path):

@@ -12,7 +12,7 @@ IDLE_S = 12 * 3600.0  # a session unused for so long ends
 MOST_SESSIONS = 256  # of a role; one more ends the one that was idle longest
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
-                               "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -54,8 +54,11 @@ class Sessions:
         """Opens a session for a valid token. Returns the value of its cookie. Refused(control.token)."""
         role = self.role_of(token)
         if role is None:
-            raise Refused("control.token", "the token of this address is wrong: the room was restarted, or it is another room",
-                          "rodeo control status --addresses prints the current addresses")
+            raise Refused(
+                "control.token",
+                "the token of this address is wrong: the room was restarted, or it is another room",
+                "rodeo control status --addresses prints the current addresses",
+            )
         of_role = [each for each in self._sessions.values() if each.role == role]
         if len(of_role) >= MOST_SESSIONS:
             self.end(min(of_role, key=lambda each: each.used_s))
@@ -70,7 +73,11 @@ class Sessions:
             self.end(session)
             session = None
         if session is None:
-            raise Refused("control.session", "this browser has no session, or it has ended", "open the address that `rodeo control` printed (rodeo control status --addresses)")
+            raise Refused(
+                "control.session",
+                "this browser has no session, or it has ended",
+                "open the address that `rodeo control` printed (rodeo control status --addresses)",
+            )
         session.used_s = now_s
         return session
 
@@ -88,21 +95,35 @@ def _hash(text: str) -> bytes:
 
 def hosts_of(port: int) -> set[str]:
     """The valid values of `Host` for a room that listens on this port of loopback."""
-    return {f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")} | ({"127.0.0.1", "localhost", "[::1]"} if port == 80 else set())
+    return {f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")} | (
+        {"127.0.0.1", "localhost", "[::1]"} if port == 80 else set()
+    )
 
 
 def check_addressed(host: str | None, origin: str | None, hosts: set[str]) -> None:
     """Refuses requests that a foreign web page makes a browser send, under another Host or with its Origin. Refused(control.host, control.origin)."""
     if host is None or host.lower() not in hosts:
-        raise Refused("control.host", f"the request is for the host `{(host or '')[:80]}`, which is not this room's", "open the address as it was printed")
+        raise Refused(
+            "control.host",
+            f"the request is for the host `{(host or '')[:80]}`, which is not this room's",
+            "open the address as it was printed",
+        )
     if origin is not None and origin.lower() != f"http://{host.lower()}":
-        raise Refused("control.origin", f"the request comes from a page of `{origin[:80]}`, not of this room", "open the address as it was printed")
+        raise Refused(
+            "control.origin",
+            f"the request comes from a page of `{origin[:80]}`, not of this room",
+            "open the address as it was printed",
+        )
 
 
 def check_csrf(session: Session, sent: str | None) -> None:
     """Checks the number that only a page of this room knows. Refused(control.csrf)."""
     if sent is None or not hmac.compare_digest(sent.encode(errors="replace"), session.csrf.encode()):
-        raise Refused("control.csrf", "the request does not have the CSRF number of its session", "load the page again; programs send Authorization: Bearer TOKEN")
+        raise Refused(
+            "control.csrf",
+            "the request does not have the CSRF number of its session",
+            "load the page again; programs send Authorization: Bearer TOKEN",
+        )
 
 
 def check_name(name) -> str:

@@ -74,7 +74,9 @@ class Series:
             return
         known = self._fine.columns
         new = [name for name in values if name not in known][: max(0, MOST_NAMES - len(known))]
-        kept = {name: _number(values[name]) for name in values if name in known} | {name: _number(values[name]) for name in new}
+        kept = {name: _number(values[name]) for name in values if name in known} | {
+            name: _number(values[name]) for name in new
+        }
         if self._began_s is None or time_s - self._began_s >= self._coarse_step_s:
             if self._began_s is not None:
                 self._coarse.add(self._began_s, {name: sum_ / count for name, (count, sum_) in self._sums.items()})
@@ -100,7 +102,10 @@ class Series:
         return {
             "step_s": step,
             "time_s": [ring.times[place] for place in places],
-            "values": {name: [None if column[place] != column[place] else column[place] for place in places] for name, column in columns.items()},
+            "values": {
+                name: [None if column[place] != column[place] else column[place] for place in places]
+                for name, column in columns.items()
+            },
         }
 
 

@@ -33,19 +33,35 @@ def listen_address(text: str) -> tuple[str, int]:
     """Host and port of `control.listen`. Refused: control.not_loopback, control.listen."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65536 and host):
-        raise Refused("control.listen", f"`{text}` is not an address with a port", "for example 127.0.0.1:0; port 0 takes a free one")
+        raise Refused(
+            "control.listen",
+            f"`{text}` is not an address with a port",
+            "for example 127.0.0.1:0; port 0 takes a free one",
+        )
     host = host.strip("[]")
     with contextlib.suppress(ValueError):
         if host == "localhost" or ipaddress.ip_address(host).is_loopback:
             return ("127.0.0.1" if host == "localhost" else host), int(port)
-    raise Refused("control.not_loopback", f"`{host}` is not a loopback address: without TLS and a login, a control room listens only on loopback",
-                  "use 127.0.0.1:0; from other hosts use `ssh -L`")
+    raise Refused(
+        "control.not_loopback",
+        f"`{host}` is not a loopback address: without TLS and a login, a control room listens only on loopback",
+        "use 127.0.0.1:0; from other hosts use `ssh -L`",
+    )
 
 
 class Room:
     """Serves one controller. `name` of the system; `listen` None: only the Unix socket, no port. `lock` is the held lock of the room's socket."""
 
-    def __init__(self, controller, name, listen: tuple[str, int] | None, *, lock=None, monotonic=time.monotonic, utc_ns=time.time_ns):
+    def __init__(
+        self,
+        controller,
+        name,
+        listen: tuple[str, int] | None,
+        *,
+        lock=None,
+        monotonic=time.monotonic,
+        utc_ns=time.time_ns,
+    ):
         self.name, self.listen, self.lock = name, listen, lock
         self.socket = place.room_socket(name)
         self.desk = Desk(controller, monotonic=monotonic, utc_ns=utc_ns)
@@ -86,9 +102,21 @@ class Room:
             def capture_signals(self):
                 yield
 
-        config = uvicorn.Config(app, http=_protocol(h11.H11Protocol), ws=sansio.WebSocketsSansIOProtocol, loop="asyncio", lifespan="off", log_config=None, access_log=False,
-                                ws_max_size=4096, h11_max_incomplete_event_size=LONGEST_HEAD, proxy_headers=False,
-                                server_header=False, timeout_graceful_shutdown=2, timeout_keep_alive=30)
+        config = uvicorn.Config(
+            app,
+            http=_protocol(h11.H11Protocol),
+            ws=sansio.WebSocketsSansIOProtocol,
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            ws_max_size=4096,
+            h11_max_incomplete_event_size=LONGEST_HEAD,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+            timeout_keep_alive=30,
+        )
         server = Quiet(config)
         self._uvicorns.append(server)
         self._tasks.append(asyncio.ensure_future(server.serve(sockets=[bound])))
@@ -106,7 +134,7 @@ class Room:
         self.server.ending.set()
         for each in self._uvicorns:
             each.should_exit = True
-        for task in self._tasks[len(self._uvicorns):]:
+        for task in self._tasks[len(self._uvicorns) :]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.desk.close()
@@ -119,7 +147,9 @@ def hold_room(name):
     """Takes the lock of a system's room. Refused(control.room_runs) if a room of this name runs."""
     lock = place.hold(place.room_socket(name))
     if lock is None:
-        raise Refused("control.room_runs", f"a control room of `{name}` runs already", f"rodeo control status --system {name}")
+        raise Refused(
+            "control.room_runs", f"a control room of `{name}` runs already", f"rodeo control status --system {name}"
+        )
     return lock
 
 
@@ -131,8 +161,13 @@ def _bound_port(listen):
     except OSError as error:
         bound.close()
         taken = error.errno == errno.EADDRINUSE
-        raise Refused("control.listen", f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}",
-                      "use another port, or 0 for a free one" if taken else "use an address of this host: `ip address` shows them") from None
+        raise Refused(
+            "control.listen",
+            f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}",
+            "use another port, or 0 for a free one"
+            if taken
+            else "use an address of this host: `ip address` shows them",
+        ) from None
     return bound
 
 
@@ -146,7 +181,11 @@ def _bound_unix(path):
         os.chmod(path, 0o600)
     except OSError as error:
         bound.close()
-        raise Refused("control.listen", f"cannot listen on {path}: {error.strerror}", "set RODEO_RUNTIME_DIR to a directory of your own") from None
+        raise Refused(
+            "control.listen",
+            f"cannot listen on {path}: {error.strerror}",
+            "set RODEO_RUNTIME_DIR to a directory of your own",
+        ) from None
     return bound
 
 
@@ -161,7 +200,9 @@ def _protocol(base):
             peer = transport.get_extra_info("socket")
             self._silent = self.loop.call_later(HEAD_S, self._close_silent)
             if peer is not None and peer.family == socket.AF_UNIX:
-                _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+                _, uid, _ = struct.unpack(
+                    "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+                )
                 if uid not in (0, os.geteuid()):
                     LOG.warning("a connection of user %d was refused", uid)
                     return transport.abort()
@@ -209,12 +250,18 @@ def leave_token(file, token):
 
 def farewell(document: dict) -> str:
     """The message at the end of the control room: what continues, and how to come back."""
-    alive = [each["name"] for each in document.get("processes") or [] if each.get("phase") not in ("absent", "done", "failed")]
+    alive = [
+        each["name"]
+        for each in document.get("processes") or []
+        if each.get("phase") not in ("absent", "done", "failed")
+    ]
     run, system = document.get("run"), document.get("system") or {}
     back = f"rodeo control {system.get('file') or 'SYSTEM'}"
     if run:
-        return (f"run {run['number']} continues without the control room, with {_processes(alive)}; no data are lost.\n"
-                f"come back to it:  {back}\nto end the run:   the same, then rodeo control stop")
+        return (
+            f"run {run['number']} continues without the control room, with {_processes(alive)}; no data are lost.\n"
+            f"come back to it:  {back}\nto end the run:   the same, then rodeo control stop"
+        )
     if alive:
         return f"{_processes(alive)} continue{'s' if len(alive) == 1 else ''} without the control room.\ncome back:    {back}\nto end this:  the same, then rodeo control close"
     return "no process runs; the control room has ended."
@@ -224,7 +271,9 @@ def _processes(names):
     return f"{len(names)} process{'' if len(names) == 1 else 'es'} ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})"
 
 
-async def serve(controller, name, listen, *, lock=None, token_file=None, out=None, err=None, signals=(signal.SIGINT, signal.SIGTERM)):
+async def serve(
+    controller, name, listen, *, lock=None, token_file=None, out=None, err=None, signals=(signal.SIGINT, signal.SIGTERM)
+):
     """Opens the controller and its room, prints the address, and serves until a signal; then prints what continues. `lock`: the held lock of the room.
     `token_file`: contains the viewers' token while the room serves.
     The only line on `out` is the address for experts, or the path of the socket if the room has no port."""
@@ -241,7 +290,10 @@ async def serve(controller, name, listen, *, lock=None, token_file=None, out=Non
             left = True
         print(room.addresses["expert"] if listen else str(room.socket), file=out, flush=True)
         if listen:
-            say(f"control room of {name}: open the address above; for other roles: rodeo control status --addresses --system {name}", err)
+            say(
+                f"control room of {name}: open the address above; for other roles: rodeo control status --addresses --system {name}",
+                err,
+            )
         await asked.wait()
         say(farewell(controller.document()), err)
     finally:
@@ -264,6 +316,13 @@ def main(file, *, listen=None, page=True, verbose=False):
     address = listen_address(listen or system.listen) if page else None
     lock = hold_room(system.name)
     modes.take(system.umask)
-    talk.begin("control", system.directory / "control.jsonl", level=logging.DEBUG if verbose else logging.INFO, datefmt="%H:%M:%S")
-    asyncio.run(serve(Controller(system), system.name, address, lock=lock, token_file=system.directory / "viewer.token"))
+    talk.begin(
+        "control",
+        system.directory / "control.jsonl",
+        level=logging.DEBUG if verbose else logging.INFO,
+        datefmt="%H:%M:%S",
+    )
+    asyncio.run(
+        serve(Controller(system), system.name, address, lock=lock, token_file=system.directory / "viewer.token")
+    )
     return 0

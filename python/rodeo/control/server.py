@@ -38,22 +38,39 @@ class Server:
     # Each route: method, path, handler. openapi.json uses the same paths.
     def routes(self):
         return [
-            ("GET", "/api/session", self.session), ("POST", "/api/session/name", self.session_name), ("POST", "/api/session/end", self.session_end),
-            ("GET", "/api/state", self.state), ("POST", "/api/commands/{name}", self.command),
-            ("GET", "/api/runs", self.runs), ("GET", "/api/runs/compare", self.compare), ("GET", "/api/runs/{number}", self.run),
-            ("GET", "/api/runs/{number}/configuration", self.run_configuration), ("GET", "/api/series", self.series), ("GET", "/api/links", self.links),
-            ("GET", "/api/logs", self.logs), ("GET", "/api/configuration", self.configuration), ("GET", "/api/alarms", self.alarms),
-            ("GET", "/api/rules", self.rules), ("GET", "/api/metrics", self.metrics),
-            ("GET", "/api/audit", self.audit), ("GET", "/api/notes", self.notes), ("GET", "/api/addresses", self.by_role),
+            ("GET", "/api/session", self.session),
+            ("POST", "/api/session/name", self.session_name),
+            ("POST", "/api/session/end", self.session_end),
+            ("GET", "/api/state", self.state),
+            ("POST", "/api/commands/{name}", self.command),
+            ("GET", "/api/runs", self.runs),
+            ("GET", "/api/runs/compare", self.compare),
+            ("GET", "/api/runs/{number}", self.run),
+            ("GET", "/api/runs/{number}/configuration", self.run_configuration),
+            ("GET", "/api/series", self.series),
+            ("GET", "/api/links", self.links),
+            ("GET", "/api/logs", self.logs),
+            ("GET", "/api/configuration", self.configuration),
+            ("GET", "/api/alarms", self.alarms),
+            ("GET", "/api/rules", self.rules),
+            ("GET", "/api/metrics", self.metrics),
+            ("GET", "/api/audit", self.audit),
+            ("GET", "/api/notes", self.notes),
+            ("GET", "/api/addresses", self.by_role),
             ("GET", "/api/openapi.json", self.openapi),
         ]
 
     def _application(self):
         starlette = needed("starlette.applications")
         routing = needed("starlette.routing")
-        routes = [routing.Route(path, self._answered(handler), methods=[method]) for method, path, handler in self.routes()]
-        routes += [routing.WebSocketRoute("/api/live", self.live), routing.Route("/api/{rest:path}", self._answered(self.no_route), methods=["GET", "POST"]),
-                   routing.Route("/{path:path}", self._answered(self.page), methods=["GET"])]
+        routes = [
+            routing.Route(path, self._answered(handler), methods=[method]) for method, path, handler in self.routes()
+        ]
+        routes += [
+            routing.WebSocketRoute("/api/live", self.live),
+            routing.Route("/api/{rest:path}", self._answered(self.no_route), methods=["GET", "POST"]),
+            routing.Route("/{path:path}", self._answered(self.page), methods=["GET"]),
+        ]
         return starlette.Starlette(routes=routes, exception_handlers={404: self._plain_error, 405: self._plain_error})
 
     def _answered(self, handler):
@@ -68,21 +85,36 @@ class Server:
                 return Response(body_of(refused), status_of(refused), media_type="application/json")
             except Exception as error:
                 LOG.exception("%s %s", request.method, request.url.path)
-                refused = Refused("control.internal", f"{type(error).__name__}: {error}", "the log of the control room has the details")
+                refused = Refused(
+                    "control.internal",
+                    f"{type(error).__name__}: {error}",
+                    "the log of the control room has the details",
+                )
                 return Response(body_of(refused), 500, media_type="application/json")
             return result if isinstance(result, Response) else Response(encoded(result), media_type="application/json")
 
         return endpoint
 
     async def _plain_error(self, request, error):
-        refused = Refused("control.no_route", f"there is no {request.method} {request.url.path[:80]}", "GET /api/openapi.json lists all routes")
-        return needed("starlette.responses").Response(body_of(refused), error.status_code, media_type="application/json")
+        refused = Refused(
+            "control.no_route",
+            f"there is no {request.method} {request.url.path[:80]}",
+            "GET /api/openapi.json lists all routes",
+        )
+        return needed("starlette.responses").Response(
+            body_of(refused), error.status_code, media_type="application/json"
+        )
 
     # The client
     def session(self, request):
         session, actor = request.scope["rodeo.session"], request.scope["rodeo.actor"]
-        return {"name": actor.name, "role": actor.role, "whence": actor.whence, "csrf": session.csrf if session else None,
-                "system": self.controller.document()["system"]["name"]}
+        return {
+            "name": actor.name,
+            "role": actor.role,
+            "whence": actor.whence,
+            "csrf": session.csrf if session else None,
+            "system": self.controller.document()["system"]["name"],
+        }
 
     async def session_name(self, request):
         session, actor = _browser(request), request.scope["rodeo.actor"]
@@ -99,7 +131,11 @@ class Server:
 
     def by_role(self, request):
         if request.scope["rodeo.way"] != "unix":
-            raise Refused("control.role", "addresses with their tokens are available only on the Unix socket", "rodeo control status --addresses")
+            raise Refused(
+                "control.role",
+                "addresses with their tokens are available only on the Unix socket",
+                "rodeo control status --addresses",
+            )
         return {"addresses": self.addresses}
 
     # State
@@ -145,7 +181,9 @@ class Server:
                 at_least, at_most = feed.wait_s(clock())
                 await asyncio.wait(ends, timeout=at_least, return_when=asyncio.FIRST_COMPLETED)
                 change = asyncio.ensure_future(self.controller.wait_change(feed.sequence))
-                await asyncio.wait([change, *ends], timeout=max(0.0, at_most - at_least), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    [change, *ends], timeout=max(0.0, at_most - at_least), return_when=asyncio.FIRST_COMPLETED
+                )
                 change.cancel()
             code = ENDED if over.is_set() else 1001 if self.ending.is_set() else 1008
             with contextlib.suppress(disconnected, RuntimeError, OSError, TimeoutError):
@@ -179,17 +217,29 @@ class Server:
     async def series(self, request):
         names = [each for each in request.query_params.get("names", "").split(",") if each][:40]
         if not names:  # all series would block the controller's loop for seconds
-            raise Refused("control.argument", "`names` contains no name of a series", "for example ?names=trigger_rate_hz,readout.rate_hz; 40 at most")
+            raise Refused(
+                "control.argument",
+                "`names` contains no name of a series",
+                "for example ?names=trigger_rate_hz,readout.rate_hz; 40 at most",
+            )
         return {"series": await _awaited(self.controller.series(names, _number(request, "seconds", 300, 1, 86400)))}
 
     async def links(self, request):
         return {"links": await _awaited(self.controller.links(_text(request, "process")))}
 
     async def logs(self, request):
-        lines = await _awaited(self.controller.log_lines(
-            _text(request, "process") or None, lines=_number(request, "lines", 100, 1, 2000), search=_text(request, "search"), run=_number(request, "run", None, 1),
-            level=_choice(request, "level", records.LEVELS, "debug"), audience=_choice(request, "audience", records.AUDIENCES, "developer"),
-            since_ns=_number(request, "since_ns", None, 0, 2**63), fold=_choice(request, "fold", ("yes", "no"), "yes") == "yes"))
+        lines = await _awaited(
+            self.controller.log_lines(
+                _text(request, "process") or None,
+                lines=_number(request, "lines", 100, 1, 2000),
+                search=_text(request, "search"),
+                run=_number(request, "run", None, 1),
+                level=_choice(request, "level", records.LEVELS, "debug"),
+                audience=_choice(request, "audience", records.AUDIENCES, "developer"),
+                since_ns=_number(request, "since_ns", None, 0, 2**63),
+                fold=_choice(request, "fold", ("yes", "no"), "yes") == "yes",
+            )
+        )
         return {"lines": lines}
 
     async def configuration(self, request):
@@ -197,8 +247,18 @@ class Server:
 
     # History
     async def runs(self, request):
-        filters = {name: request.query_params[name][:100] for name in ("state", "condition", "type", "system") if request.query_params.get(name)}
-        return {"runs": await _awaited(self.controller.reads.runs(_number(request, "limit", 50, 1, 1000), _number(request, "before", None, 1), filters))}
+        filters = {
+            name: request.query_params[name][:100]
+            for name in ("state", "condition", "type", "system")
+            if request.query_params.get(name)
+        }
+        return {
+            "runs": await _awaited(
+                self.controller.reads.runs(
+                    _number(request, "limit", 50, 1, 1000), _number(request, "before", None, 1), filters
+                )
+            )
+        }
 
     async def run(self, request):
         return await _awaited(self.controller.reads.run(_run_number(request.path_params["number"])))
@@ -207,7 +267,9 @@ class Server:
         return await _awaited(self.controller.reads.configuration(_run_number(request.path_params["number"])))
 
     async def compare(self, request):
-        return await _awaited(self.controller.reads.diff(_run_number(_text(request, "a")), _run_number(_text(request, "b"))))
+        return await _awaited(
+            self.controller.reads.diff(_run_number(_text(request, "a")), _run_number(_text(request, "b")))
+        )
 
     async def alarms(self, request):
         return {"alarms": await _awaited(self.controller.reads.alarm_history(_number(request, "limit", 100, 1, 1000)))}
@@ -216,7 +278,9 @@ class Server:
         return {"rules": self.controller.rules()}
 
     def metrics(self, request):
-        return needed("starlette.responses").Response(self.controller.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return needed("starlette.responses").Response(
+            self.controller.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
 
     async def audit(self, request):
         return {"audit": await _awaited(self.controller.reads.audit(_number(request, "limit", 100, 1, 1000)))}
@@ -231,7 +295,11 @@ class Server:
         return await self.desk.do(request.scope["rodeo.actor"], request.path_params["name"], arguments, fence)
 
     def no_route(self, request):
-        raise Refused("control.no_route", f"there is no {request.method} {request.url.path[:80]}", "GET /api/openapi.json lists all routes")
+        raise Refused(
+            "control.no_route",
+            f"there is no {request.method} {request.url.path[:80]}",
+            "GET /api/openapi.json lists all routes",
+        )
 
     def openapi(self, request):
         return json.loads((HERE / "openapi.json").read_text())

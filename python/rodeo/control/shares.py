@@ -20,9 +20,17 @@ class Shares:
     def taken(self, role, who):
         """Counts a request while it is in progress. Refused(control.too_many)."""
         if who is not None and self._of_one[role, who] >= OF_ONE:
-            raise Refused("control.too_many", f"{OF_ONE} requests and WebSockets of this session or token are in progress", "close some windows, or end programs")
+            raise Refused(
+                "control.too_many",
+                f"{OF_ONE} requests and WebSockets of this session or token are in progress",
+                "close some windows, or end programs",
+            )
         if self._of_role[role] >= OF_ROLE[role]:
-            raise Refused("control.too_many", f"{OF_ROLE[role]} requests and WebSockets of {role}s are in progress", "close windows, or end programs; other roles are not affected")
+            raise Refused(
+                "control.too_many",
+                f"{OF_ROLE[role]} requests and WebSockets of {role}s are in progress",
+                "close windows, or end programs; other roles are not affected",
+            )
         self._of_role[role] += 1
         self._of_one[role, who] += 1
         try:

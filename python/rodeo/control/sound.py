@@ -54,7 +54,15 @@ class Each:
 
 
 # A shape is one of the above, a dict {key: shape}, or a list of one shape. A key that ends in ? may be missing or null.
-_PROCESS = {"pid?": Count, "name?": Text, "kind?": Text, "phase?": Text, "started_ns?": Count, "build?": Text, "configuration_sha256?": Text}
+_PROCESS = {
+    "pid?": Count,
+    "name?": Text,
+    "kind?": Text,
+    "phase?": Text,
+    "started_ns?": Count,
+    "build?": Text,
+    "configuration_sha256?": Text,
+}
 
 _STANDING = [{"name": Text, "waits_for": Text, "seconds": Number}]
 
@@ -81,8 +89,12 @@ _REPORT = {
         "without_removed_links?": Count,
         "rate_hz?": Number,
         "incomplete_by_reason?": Each(Count),
-        "missing_links?": [{"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}],
-        "removed_links?": [{"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}],
+        "missing_links?": [
+            {"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}
+        ],
+        "removed_links?": [
+            {"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}
+        ],
         "doubtful_links?": [_LINK],
         "chunks_in_doubt?": Count,
     },
@@ -90,7 +102,12 @@ _REPORT = {
     "cpu_seconds?": Each(Number),
     "verified?": {"chunks": Count, "mismatches": Count},
     "files?": [Text],
-    "loss?": {"fraction?": Number, "allowed?": Number, "exceeded?": Truth, "losses?": [{"what": Text, "lost": Count, "of?": Count}]},
+    "loss?": {
+        "fraction?": Number,
+        "allowed?": Number,
+        "exceeded?": Truth,
+        "losses?": [{"what": Text, "lost": Count, "of?": Count}],
+    },
     "consumers?": Each({"consumed?": Count, "stalls?": Count, "counters?": Each(Number)}),
     "input?": Each(Count),
 }
@@ -103,7 +120,15 @@ _READOUT = dict(
         "limited_by_now?": Text,
         "standing?": _STANDING,
         "queue_fill?": Each(Number),
-        "robs?": [{"source_id?": Text, "open_events?": Count, "window_events?": Count, "pool_fill?": Number, "links?": [_LINK]}],
+        "robs?": [
+            {
+                "source_id?": Text,
+                "open_events?": Count,
+                "window_events?": Count,
+                "pool_fill?": Number,
+                "links?": [_LINK],
+            }
+        ],
     },
 )
 
@@ -180,7 +205,14 @@ _ROUTER = {
     "run": {"name?": Text, "seconds": Number, "condition": Text, "failure?": Text},
     "links?": Count,
     "chunks": {"sent": Count, "published": Count, "no_subscriber?": Count, "not_taken?": Count, "pending?": Count},
-    "bytes?": {"in?": Count, "published?": Count, "no_subscriber?": Count, "not_taken?": Count, "cut?": Count, "sent?": Count},
+    "bytes?": {
+        "in?": Count,
+        "published?": Count,
+        "no_subscriber?": Count,
+        "not_taken?": Count,
+        "cut?": Count,
+        "sent?": Count,
+    },
     "cpu_seconds?": Each(Number),
     "limited_by?": Text,
     "subscribers?": [_SUBSCRIBER],
@@ -197,15 +229,31 @@ _SUPERVISOR = {
     "stage?": Text,
     "events": {
         **{key: Count for key in ("in", "accepted", "rejected", "debug", "readout_died", "partial")},
-        **{key + "?": Count for key in ("waiting", "assigned", "undecided", "uncleared", "held_untold", "reassigned", "before_common_start", "after_common_end")},
+        **{
+            key + "?": Count
+            for key in (
+                "waiting",
+                "assigned",
+                "undecided",
+                "uncleared",
+                "held_untold",
+                "reassigned",
+                "before_common_start",
+                "after_common_end",
+            )
+        },
         "adds_up?": Truth,
     },
     "lumi_block?": Count,
     "room?": Count,
     "limited_by?": Text,
     "trouble?": Text,
-    "nodes?": [{"name": Text, "connected?": Truth, "events?": Count, "room?": Count, "assigned?": Count, "decisions?": Count}],
-    "readouts?": [{"name": Text, "connected?": Truth, "lives?": Truth, "ended?": Truth, "clears_behind?": Count, "trouble?": Text}],
+    "nodes?": [
+        {"name": Text, "connected?": Truth, "events?": Count, "room?": Count, "assigned?": Count, "decisions?": Count}
+    ],
+    "readouts?": [
+        {"name": Text, "connected?": Truth, "lives?": Truth, "ended?": Truth, "clears_behind?": Count, "trouble?": Text}
+    ],
     "counters?": Each(Number),
     "cpu_seconds?": Each(Number),
 }
@@ -306,7 +354,9 @@ class _Items:
 
     def keep(self, value, where, problems):
         if not isinstance(value, self.kind) or len(value) > MOST_ITEMS:
-            problems.append(f"{_path(where)}: expected a {'list' if self.kind is list else 'table'} of at most {MOST_ITEMS}, got {_named(value)}")
+            problems.append(
+                f"{_path(where)}: expected a {'list' if self.kind is list else 'table'} of at most {MOST_ITEMS}, got {_named(value)}"
+            )
             return None
         keep, whole = self.shape.keep, getattr(self.shape, "whole", None)
         if self.kind is list:

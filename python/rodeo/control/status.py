@@ -5,7 +5,17 @@ import time
 from rodeo.control.printed import plain_lines
 
 SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # for headlines that are not a state
-GLYPHS = {"OFF": "o", "LAUNCHING": "^", "READY": "=", "STARTING": "^", "RUNNING": ">", "PAUSED": "|", "STOPPING": "v", "CLOSING": "v", "ERROR": "X"}
+GLYPHS = {
+    "OFF": "o",
+    "LAUNCHING": "^",
+    "READY": "=",
+    "STARTING": "^",
+    "RUNNING": ">",
+    "PAUSED": "|",
+    "STOPPING": "v",
+    "CLOSING": "v",
+    "ERROR": "X",
+}
 
 
 def text(document: dict, now_ns: int | None = None) -> str:
@@ -19,24 +29,44 @@ def text(document: dict, now_ns: int | None = None) -> str:
             lines.append(f"  {run['comment']}")
         if run.get("choice"):
             left = max(0, round((run["choice"]["until_ns"] - now_ns) / 1e9))
-            lines.append(f"  {run['choice']['process']} is lost: continue without it (rodeo control go-on), or the run stops in {left} s")
+            lines.append(
+                f"  {run['choice']['process']} is lost: continue without it (rodeo control go-on), or the run stops in {left} s"
+            )
     if document["state"] not in ("OFF", "LAUNCHING") or run:
         lines.append("  " + numbers(document["numbers"]))
         lines += [f"  {farm(known)}"] if (known := document["numbers"].get("farm")) else []
     if (limited := document.get("limited_by")) is not None:
         lines.append(f"  limited by {limited['process']}" + (f" ({limited['stage']})" if limited.get("stage") else ""))
     if document["processes"]:
-        lines += ["", *table([["process", "kind", "host", "phase", "pid", "rate", "what"], *(_process(each, now_ns) for each in document["processes"])])]
+        lines += [
+            "",
+            *table(
+                [
+                    ["process", "kind", "host", "phase", "pid", "rate", "what"],
+                    *(_process(each, now_ns) for each in document["processes"]),
+                ]
+            ),
+        ]
     if standing := alarms(document, now_ns):
         lines += ["", "alarms", *standing]
     links = document.get("links") or {}
     if links.get("bad"):
-        lines += ["", f"links: {links['active']} of {links['total']} active; the worst", *(f"  {each['process']} {each['fid']} {each.get('state') or ''} missing {count(each.get('missing'))}, "
-                                                                                           f"bad {count(each.get('bad'))}{_doubt(each)}" for each in links["bad"][:5])]
+        lines += [
+            "",
+            f"links: {links['active']} of {links['total']} active; the worst",
+            *(
+                f"  {each['process']} {each['fid']} {each.get('state') or ''} missing {count(each.get('missing'))}, "
+                f"bad {count(each.get('bad'))}{_doubt(each)}"
+                for each in links["bad"][:5]
+            ),
+        ]
     if not run and (last := document.get("last_run")) is not None:
         lines += ["", f"last run: {ended(last)}"]
     if document["database"]["state"] != "good":
-        lines += ["", f"the run database is gone: {document['database'].get('journal') or 0} entries wait in the journal"]
+        lines += [
+            "",
+            f"the run database is gone: {document['database'].get('journal') or 0} entries wait in the journal",
+        ]
     return "\n".join(lines)
 
 
@@ -58,7 +88,16 @@ def rules(listed: list) -> list:
     for each in listed:
         looks = f"{each['times']} of {each['of_last']}" if each["of_last"] > 1 else "1"
         limit = "-" if each["limit"] is None else f"{each['limit']:g}"
-        rows.append([each["name"], "off" if not each["enabled"] else each["severity"] or "by role", limit, looks, each["about"], each["do"]])
+        rows.append(
+            [
+                each["name"],
+                "off" if not each["enabled"] else each["severity"] or "by role",
+                limit,
+                looks,
+                each["about"],
+                each["do"],
+            ]
+        )
     return table(rows)
 
 
@@ -66,7 +105,15 @@ def history(listed: list) -> list:
     """Past alarms as a table."""
     rows = [["raised (UTC)", "over (UTC)", "run", "by", "what"]]
     for each in listed:
-        rows.append([_utc(each["raised_ns"]), _utc(each["cleared_ns"]), str(each["run"] or "-"), each["acked_by"] or "-", each["what"]])
+        rows.append(
+            [
+                _utc(each["raised_ns"]),
+                _utc(each["cleared_ns"]),
+                str(each["run"] or "-"),
+                each["acked_by"] or "-",
+                each["what"],
+            ]
+        )
     return table(rows) if listed else []
 
 
@@ -76,13 +123,19 @@ def _utc(ns):
 
 def headline(document: dict) -> str:
     """Name, state, flags, run and holder of control, in one line."""
-    run, lease, said = document.get("run"), document.get("lease") or {}, document.get("headline") or {"word": document["state"]}
+    run, lease, said = (
+        document.get("run"),
+        document.get("lease") or {},
+        document.get("headline") or {"word": document["state"]},
+    )
     word = document["state"] if said["word"] in GLYPHS else f"{document['state']}  {said['word']}"
     glyph = GLYPHS.get(document["state"], "?") if said["word"] in GLYPHS else SHAPES.get(said.get("severity"), "?")
     parts = [f"[{glyph}] {document['system']['name']}  {word}", *document.get("flags", [])]
     if run is not None:
         parts.append(f"run {run['number']} ({run['type']}) {span(run.get('seconds'))}")
-    parts.append(f"control: {lease.get('holder') or 'free'}" + (f", {lease['asked_by']} asks" if lease.get("asked_by") else ""))
+    parts.append(
+        f"control: {lease.get('holder') or 'free'}" + (f", {lease['asked_by']} asks" if lease.get("asked_by") else "")
+    )
     return "  ".join(parts)
 
 
@@ -90,11 +143,20 @@ def numbers(values: dict) -> str:
     """The main numbers for a shifter, in one line."""
     dead = values.get("dead_time_fraction")
     written = values.get("bytes_written_per_second")
-    parts = [f"rate {rate(values.get('trigger_rate_hz'))}", "dead - " if dead is None else f"dead {dead * 100:.2g} %", f"events {count(values.get('events'))}",
-             f"incomplete {count(values.get('incomplete'))}" + (f" ({values['incomplete_ppm']:.3g} ppm)" if values.get("incomplete_ppm") is not None else ""),
-             f"in {size(values.get('bytes_in_per_second'))}/s",
-             "written nothing yet, what came is in memory" if values.get("recording") and not values.get("bytes_written") else f"written {size(values.get('bytes_written'))}" + (f", {size(written)}/s" if written else ""),
-             f"disk {span(values.get('disk_seconds_left'))}" if values.get("disk_seconds_left") is not None else f"disk {size(values.get('disk_free_bytes'))} free"]
+    parts = [
+        f"rate {rate(values.get('trigger_rate_hz'))}",
+        "dead - " if dead is None else f"dead {dead * 100:.2g} %",
+        f"events {count(values.get('events'))}",
+        f"incomplete {count(values.get('incomplete'))}"
+        + (f" ({values['incomplete_ppm']:.3g} ppm)" if values.get("incomplete_ppm") is not None else ""),
+        f"in {size(values.get('bytes_in_per_second'))}/s",
+        "written nothing yet, what came is in memory"
+        if values.get("recording") and not values.get("bytes_written")
+        else f"written {size(values.get('bytes_written'))}" + (f", {size(written)}/s" if written else ""),
+        f"disk {span(values.get('disk_seconds_left'))}"
+        if values.get("disk_seconds_left") is not None
+        else f"disk {size(values.get('disk_free_bytes'))} free",
+    ]
     chunks = values.get("chunks") or {}
     if chunks.get("sent") is not None:
         lost = ", ".join(f"{reason} {count(number)}" for reason, number in (chunks.get("lost") or {}).items() if number)
@@ -102,43 +164,80 @@ def numbers(values: dict) -> str:
     return " | ".join(part.strip() for part in parts)
 
 
-FARM = (("in", "in"), ("accepted", "accepted"), ("rejected", "rejected"), ("debug", "debug"), ("partial", "partial"), ("reassigned", "assigned again"),
-        ("under_way", "under way"), ("readout_died", "readout_died"), ("undecided", "undecided"), ("uncleared", "uncleared"), ("recorded", "recorded"))
+FARM = (
+    ("in", "in"),
+    ("accepted", "accepted"),
+    ("rejected", "rejected"),
+    ("debug", "debug"),
+    ("partial", "partial"),
+    ("reassigned", "assigned again"),
+    ("under_way", "under way"),
+    ("readout_died", "readout_died"),
+    ("undecided", "undecided"),
+    ("uncleared", "uncleared"),
+    ("recorded", "recorded"),
+)
 RARE = ("under_way", "readout_died", "undecided", "uncleared")  # shown only if not 0
 
 
 def farm(values: dict) -> str:
     """The whole events by fate, in one line: of the open run, or from the sums of an ended one."""
     parts = [f"{name} {count(values[key])}" for key, name in FARM if key in values and (values[key] or key not in RARE)]
-    return "farm: " + " | ".join(parts + ([f"luminosity block {values['lumi_block']}"] if values.get("lumi_block") is not None else []))
+    return "farm: " + " | ".join(
+        parts + ([f"luminosity block {values['lumi_block']}"] if values.get("lumi_block") is not None else [])
+    )
 
 
 def log_line(record: dict) -> str:
     """A log record as one line: time (UTC), level, process, run, message. Further lines of the message are indented; control characters become ?."""
-    when = "-" if record["time_ns"] is None else time.strftime("%H:%M:%S", time.gmtime(record["time_ns"] / 1e9)) + f".{record['time_ns'] // 1_000_000 % 1000:03d}"
+    when = (
+        "-"
+        if record["time_ns"] is None
+        else time.strftime("%H:%M:%S", time.gmtime(record["time_ns"] / 1e9))
+        + f".{record['time_ns'] // 1_000_000 % 1000:03d}"
+    )
     fields = " ".join(f"{name}={value}" for name, value in record["fields"].items() if value)
     parts = [f"{when:12} {record['level']:7} {record['process']}", *([f"run {record['run']}"] if record["run"] else [])]
-    line = "  ".join(parts) + f": {record['message']}" + (f"  [{fields}]" if fields else "") + (f"  (x{record['repeats'] + 1})" if record["repeats"] else "")
+    line = (
+        "  ".join(parts)
+        + f": {record['message']}"
+        + (f"  [{fields}]" if fields else "")
+        + (f"  (x{record['repeats'] + 1})" if record["repeats"] else "")
+    )
     return plain_lines(line, "    ")
 
 
 def ended(run: dict) -> str:
     """How a run ended, in one line."""
     flags = " ".join(run.get("flags") or [])
-    return f"run {run['number']} ({run['type']}) {run.get('condition') or run.get('state') or '-'}{' ' + flags if flags else ''} after {span(run.get('seconds'))}" + (
-        f": {run['reason']}" if run.get("reason") else "")
+    return (
+        f"run {run['number']} ({run['type']}) {run.get('condition') or run.get('state') or '-'}{' ' + flags if flags else ''} after {span(run.get('seconds'))}"
+        + (f": {run['reason']}" if run.get("reason") else "")
+    )
 
 
 def _process(each, now_ns):
     what, left = each.get("what") or "", each.get("exit")
     if left:
-        how = f"signal {left['signal']}{' core' if left.get('core') else ''}" if left.get("signal") else f"exit {left.get('status')}"
+        how = (
+            f"signal {left['signal']}{' core' if left.get('core') else ''}"
+            if left.get("signal")
+            else f"exit {left.get('status')}"
+        )
         what = f"{how}{': ' if what else ''}{what}"
     elif each.get("phase") == "lost" and each.get("seen_ns"):
         what = f"silent for {span(max(0.0, (now_ns - each['seen_ns']) / 1e9))}" + (f": {what}" if what else "")
     if each.get("restarts"):
         what = f"restarted {each['restarts']} x{'; ' if what else ''}{what}"
-    return [each["name"], each["kind"], each["host"], each["phase"], str(each.get("pid") or "-"), rate((each.get("numbers") or {}).get("rate_hz")), what]
+    return [
+        each["name"],
+        each["kind"],
+        each["host"],
+        each["phase"],
+        str(each.get("pid") or "-"),
+        rate((each.get("numbers") or {}).get("rate_hz")),
+        what,
+    ]
 
 
 def _alarm(each, now_ns):

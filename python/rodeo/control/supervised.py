@@ -65,8 +65,12 @@ class Supervised:
             self.alive = False
             status = process.exit_status if process.signal is None else None
             if status is None and process.signal is None and self.report and os.path.exists(self.report):
-                status = 0  # its agent was killed before and did not see the end; the report shows that the process finished
-            self.exit = Exit(status, process.signal, process.core or None, process.said if isinstance(process.said, str) else "")
+                status = (
+                    0  # its agent was killed before and did not see the end; the report shows that the process finished
+                )
+            self.exit = Exit(
+                status, process.signal, process.core or None, process.said if isinstance(process.said, str) else ""
+            )
         else:
             self.alive, self.exit = True, None
         self.left = tuple(process.left) if process.state == "exited" else ()
@@ -121,17 +125,36 @@ class Supervised:
         process, status = self.process, self.status or {}
         phase_said = process.get("phase") or status.get("phase")
         run = status.get("run") if isinstance(status.get("run"), dict) else {}
-        number = (run.get("number") or None) if phase_said in ("running", "draining") else None  # 0: a node that does not know its run yet
+        number = (
+            (run.get("number") or None) if phase_said in ("running", "draining") else None
+        )  # 0: a node that does not know its run yet
 
         def age(since):
             return None if since is None else max(0.0, now_s - since) / self.patience
 
         look = Look(
-            member=self.member, alive=self.alive, phase_said=phase_said, exit=self.exit, answered_age_s=age(self.answered_s), unanswered=self.unanswered,
-            launched_age_s=age(self.launched_s), status=self.status, problems=self.problems, pid=self.pid, build=process.get("build"),
-            configuration_sha256=process.get("configuration_sha256"), expected_sha256=self.expected_sha256, expected_build=self.expected_build,
-            run_number=number, restarts=self.restarts, since_ns=self.since_ns, seen_ns=self.seen_ns, cpu=self.cpu if self.alive else None,
-            rss_bytes=self.rss_bytes if self.alive else None, left=self.left)
+            member=self.member,
+            alive=self.alive,
+            phase_said=phase_said,
+            exit=self.exit,
+            answered_age_s=age(self.answered_s),
+            unanswered=self.unanswered,
+            launched_age_s=age(self.launched_s),
+            status=self.status,
+            problems=self.problems,
+            pid=self.pid,
+            build=process.get("build"),
+            configuration_sha256=process.get("configuration_sha256"),
+            expected_sha256=self.expected_sha256,
+            expected_build=self.expected_build,
+            run_number=number,
+            restarts=self.restarts,
+            since_ns=self.since_ns,
+            seen_ns=self.seen_ns,
+            cpu=self.cpu if self.alive else None,
+            rss_bytes=self.rss_bytes if self.alive else None,
+            left=self.left,
+        )
         phase = phase_of(look)
         if phase != self.phase:
             self.phase, self.since_ns = phase, time.time_ns()

@@ -18,7 +18,18 @@ ROLES = ("essential", "at_least", "expendable")
 RESTARTS = ("never", "between_runs", "in_run")
 CHECKS_AT_ONCE = 8
 CHECK_LIMIT_S = 60
-_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "": 1}
+_BYTES = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+    "": 1,
+}
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -114,10 +125,16 @@ class External:
 
 def without_password(text, address):
     """The text of a system file, whose `control.database` is `address`, with *** for the password in it."""
-    found = [match[1] for match in (re.match(r"[^:/?#]+://[^:/?#@]*:([^/]*)@", address), re.search(r"[?&]password=([^&#]*)", address)) if match and match[1]]
+    found = [
+        match[1]
+        for match in (re.match(r"[^:/?#]+://[^:/?#@]*:([^/]*)@", address), re.search(r"[?&]password=([^&#]*)", address))
+        if match and match[1]
+    ]
     for password in found:
         text = text.replace(f":{password}@", ":***@").replace(f"password={password}", "password=***")
-    if found and address and tomllib.loads(text).get("control", {}).get("database") == address:  # the file has it with escapes
+    if (
+        found and address and tomllib.loads(text).get("control", {}).get("database") == address
+    ):  # the file has it with escapes
         text = re.sub(r"(?m)^(.*\bdatabase\s*=).*$", r'\1 "***"', text)
     return text
 
@@ -168,7 +185,10 @@ class System:
     def in_start_order(self):
         """Groups of members that start together, as tuples: sinks first, sources last."""
         orders = sorted({one.start_order for one in self.classes}, reverse=True)
-        return tuple(tuple(member for one in self.classes if one.start_order == order for member in one.members()) for order in orders)
+        return tuple(
+            tuple(member for one in self.classes if one.start_order == order for member in one.members())
+            for order in orders
+        )
 
     def in_stop_order(self):
         """The reverse: sources first."""
@@ -196,13 +216,17 @@ def load(file, rodeo, *, check_classes=True):
     try:
         text = file.read_bytes().decode()  # keeps the line ends
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused("control.system", f"cannot read {file}: {error}", "rodeo control init writes a system file for this machine") from None
+        raise Refused(
+            "control.system", f"cannot read {file}: {error}", "rodeo control init writes a system file for this machine"
+        ) from None
     _refuse_other_files(file, text)
     answer = check(rodeo, file, effective=True)
     _refuse_errors([answer])
     system = from_values(answer["values"], file, text)
     if check_classes:
-        with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:  # up to one check for each of a hundred processes; a room that adopts a run must be quick
+        with ThreadPoolExecutor(
+            CHECKS_AT_ONCE
+        ) as pool:  # up to one check for each of a hundred processes; a room that adopts a run must be quick
             _refuse_errors(list(pool.map(lambda one: check(rodeo, one[0], overrides=one[1]), _configurations(system))))
     return system
 
@@ -214,30 +238,52 @@ def _refuse_other_files(file, text):
     except tomllib.TOMLDecodeError:
         return  # `rodeo check` reports the place
     if other:
-        raise Refused("control.system", f"{file} is not a system file: it has no table [control]", "rodeo control init writes a system file for this machine")
+        raise Refused(
+            "control.system",
+            f"{file} is not a system file: it has no table [control]",
+            "rodeo control init writes a system file for this machine",
+        )
 
 
 def check(rodeo, file, *, effective=False, overrides=()):
     """The result of `rodeo check` for one file: {"file", "valid", "errors", "values"}. Raises Refused("control.check") if its output cannot be parsed."""
-    argv = [str(rodeo), "check", str(file), "--alone", "-o", "json", *(["--effective"] if effective else []), *(f"--set={one}" for one in overrides)]
+    argv = [
+        str(rodeo),
+        "check",
+        str(file),
+        "--alone",
+        "-o",
+        "json",
+        *(["--effective"] if effective else []),
+        *(f"--set={one}" for one in overrides),
+    ]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=CHECK_LIMIT_S, stdin=subprocess.DEVNULL)
         answer = json.loads(done.stdout)
         found = answer[0]
-        if isinstance(found.get("errors"), list) and (found["errors"] or not effective or isinstance(found.get("values"), list)):
+        if isinstance(found.get("errors"), list) and (
+            found["errors"] or not effective or isinstance(found.get("values"), list)
+        ):
             return found
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Refused("control.check", f"cannot run {rodeo} check: {error}", "set RODEO to the command, or build it: ./run") from None
+        raise Refused(
+            "control.check", f"cannot run {rodeo} check: {error}", "set RODEO to the command, or build it: ./run"
+        ) from None
     except (ValueError, LookupError, AttributeError, TypeError):
         pass
-    raise Refused("control.check", f"the output of {rodeo} check for {file} cannot be parsed: {done.stderr.strip()[-500:]}")
+    raise Refused(
+        "control.check", f"the output of {rodeo} check for {file} cannot be parsed: {done.stderr.strip()[-500:]}"
+    )
 
 
 def _refuse_errors(answers):
     errors = [error for answer in answers for error in answer["errors"] if isinstance(error, dict)]
     if not errors:
         return
-    lines = [": ".join(part for part in (error.get("where"), error.get("what")) if part) + f" [{error.get('code')}]" for error in errors]
+    lines = [
+        ": ".join(part for part in (error.get("where"), error.get("what")) if part) + f" [{error.get('code')}]"
+        for error in errors
+    ]
     raise Refused("control.system", "\n".join(lines), errors[0].get("next") or "")
 
 
@@ -247,7 +293,9 @@ def _configurations(system):
     for member in system.members:
         one = member.process_class
         if one.configuration is not None:
-            overrides = tuple(replaced(text, member, system.name, system.directory / "runs" / "000000") for text in one.set)
+            overrides = tuple(
+                replaced(text, member, system.name, system.directory / "runs" / "000000") for text in one.set
+            )
             seen.setdefault((one.configuration, overrides))
     return tuple(seen)
 
@@ -258,7 +306,9 @@ def from_values(values, file, text=""):
     tree = _Tree(values)
     name = tree.text("control.name", "rodeo")
     base = file.parent
-    classes = tuple(_process_class(tree.table(f"control.process[{index}]"), base) for index in range(tree.count("control.process")))
+    classes = tuple(
+        _process_class(tree.table(f"control.process[{index}]"), base) for index in range(tree.count("control.process"))
+    )
     hosts = tuple(
         HostEntry(table.text("name"), table.text("launcher", "local"), table.text("address"))
         for table in (tree.table(f"control.host[{index}]") for index in range(tree.count("control.host")))
@@ -280,7 +330,9 @@ def from_values(values, file, text=""):
         group=tree.text("control.group", ""),
         classes=classes,
         hosts=hosts,
-        externals=tuple(_external(tree.table(f"control.external[{index}]")) for index in range(tree.count("control.external"))),
+        externals=tuple(
+            _external(tree.table(f"control.external[{index}]")) for index in range(tree.count("control.external"))
+        ),
         rules=rules_of([_alarm(tree.table(f"control.alarm[{index}]")) for index in range(tree.count("control.alarm"))]),
         text=text,
         values=tuple(values),
@@ -294,7 +346,11 @@ def from_values(values, file, text=""):
 def _umask(text):
     """The number of an octal text; Refused like `rodeo check`."""
     if not re.fullmatch(r"0*[0-7]{1,3}", text) or int(text, 8) & 0o700:
-        raise Refused("control.system", f"control.umask: `{text}` is no umask", "octal digits that leave its owner all: 0027, 0022, 0077")
+        raise Refused(
+            "control.system",
+            f"control.umask: `{text}` is no umask",
+            "octal digits that leave its owner all: 0027, 0022, 0077",
+        )
     return int(text, 8)
 
 
@@ -302,14 +358,18 @@ def problems_of(system):
     """The faults of a system as a whole, a sentence each; `rodeo check` reports the same with line and column where known."""
     problems = []
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", system.name):
-        problems.append(f"control.name: `{system.name}` cannot name sockets and files; use at most 64 letters, digits and . _ -")
+        problems.append(
+            f"control.name: `{system.name}` cannot name sockets and files; use at most 64 letters, digits and . _ -"
+        )
     names = [member.name for member in system.members]
     for name in sorted({one for one in names if names.count(one) > 1}):
         problems.append(f"control.process: two processes would be called `{name}`")
     if not system.classes:
         problems.append("control.process: there is no class of processes")
     if sum(one.count for one in system.classes if one.kind == "supervisor") > 1:
-        problems.append("control.process: a system has one supervisor: it tells nodes which readouts and recorders there are")
+        problems.append(
+            "control.process: a system has one supervisor: it tells nodes which readouts and recorders there are"
+        )
     known = {"local"} | {host.name for host in system.hosts}
     for one in system.classes:
         where = f"control.process `{one.name}`"
@@ -326,7 +386,9 @@ def problems_of(system):
         if one.kind != "program" and one.configuration is None:
             problems.append(f"{where}: {'an' if one.kind == 'emulator' else 'a'} {one.kind} needs a configuration")
         if one.role == "essential" and one.restart == "in_run":
-            problems.append(f"{where}: an essential process is not restarted in a run; use between_runs, or another role")
+            problems.append(
+                f"{where}: an essential process is not restarted in a run; use between_runs, or another role"
+            )
         if one.role == "at_least" and not 0 < one.at_least <= one.count:
             problems.append(
                 f"{where}: at_least {one.at_least:g} of {one.count} processes; expected a number from 1 to {one.count}, or a share below 1"
@@ -371,7 +433,11 @@ def _external(table):
 def _alarm(table):
     """The values given in a [[control.alarm]]; a built-in rule keeps its other values."""
     given = table.given()
-    values = {key: table.text(key) for key in ("name", "of", "value", "comparison", "priority", "text", "do", "when", "gone") if key in given}
+    values = {
+        key: table.text(key)
+        for key in ("name", "of", "value", "comparison", "priority", "text", "do", "when", "gone")
+        if key in given
+    }
     values.update({key: float(table.number(key, 0)) for key in ("limit",) if key in given})
     values.update({key: int(table.number(key, 0)) for key in ("times", "of_last") if key in given})
     values.update({key: bool(table.number(key, False)) for key in ("per_second", "enabled") if key in given})
@@ -384,17 +450,25 @@ class _Tree:
     def __init__(self, values, prefix="", defaults=frozenset()):
         self._prefix = prefix
         self._values = values if isinstance(values, dict) else {one["key"]: _value(one["value"]) for one in values}
-        self._defaults = defaults if isinstance(values, dict) else {one["key"] for one in values if one.get("origin") == "default"}
+        self._defaults = (
+            defaults if isinstance(values, dict) else {one["key"] for one in values if one.get("origin") == "default"}
+        )
 
     def table(self, prefix):
         return _Tree(self._values, prefix + ".", self._defaults)
 
     def given(self):
         """Keys of this table that are not defaults."""
-        return {key.removeprefix(self._prefix) for key in self._values if key.startswith(self._prefix) and key not in self._defaults}
+        return {
+            key.removeprefix(self._prefix)
+            for key in self._values
+            if key.startswith(self._prefix) and key not in self._defaults
+        }
 
     def count(self, key):
-        found = {int(match.group(1)) for name in self._values if (match := re.match(re.escape(key) + r"\[(\d+)\]\.", name))}
+        found = {
+            int(match.group(1)) for name in self._values if (match := re.match(re.escape(key) + r"\[(\d+)\]\.", name))
+        }
         return max(found) + 1 if found else 0
 
     def _get(self, key, default):

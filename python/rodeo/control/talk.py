@@ -12,7 +12,13 @@ from rodeo.control.refused import Refused
 
 LONGEST_FILE = 16 * 1024 * 1024  # bytes; then it is renamed to NAME.jsonl.1
 LINES_PER_S, BURST = 2000.0, 4000.0
-LEVELS = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error", logging.CRITICAL: "error"}
+LEVELS = {
+    logging.DEBUG: "debug",
+    logging.INFO: "info",
+    logging.WARNING: "warning",
+    logging.ERROR: "error",
+    logging.CRITICAL: "error",
+}
 AUDIENCES = {"debug": "developer", "info": "expert", "warning": "operator", "error": "operator"}
 RUN = {"number": None}  # the run of this process
 
@@ -70,7 +76,11 @@ class Records(logging.handlers.RotatingFileHandler):
         super().__init__(file, maxBytes=LONGEST_FILE, backupCount=1, delay=True, encoding="utf-8")
         self.name_, self.lost = name, 0
         stdlib, processors = needed("structlog.stdlib"), needed("structlog.processors")
-        self.setFormatter(stdlib.ProcessorFormatter(foreign_pre_chain=[self._members], processors=[processors.JSONRenderer(separators=(",", ":"))]))
+        self.setFormatter(
+            stdlib.ProcessorFormatter(
+                foreign_pre_chain=[self._members], processors=[processors.JSONRenderer(separators=(",", ":"))]
+            )
+        )
         self.addFilter(bounded or Bounded())
 
     def _members(self, _logger, _method, event):
@@ -79,7 +89,13 @@ class Records(logging.handlers.RotatingFileHandler):
         message = event["event"]
         if record.exc_info:
             message += "\n" + logging.Formatter().formatException(record.exc_info)
-        said = {"time_ns": int(record.created * 1e9), "level": level, "audience": getattr(record, "audience", AUDIENCES[level]), "process": self.name_, "pid": os.getpid()}
+        said = {
+            "time_ns": int(record.created * 1e9),
+            "level": level,
+            "audience": getattr(record, "audience", AUDIENCES[level]),
+            "process": self.name_,
+            "pid": os.getpid(),
+        }
         run = getattr(record, "run", None) or RUN["number"]
         if run:
             said["run"] = run

@@ -61,8 +61,12 @@ class Telling:
         evaluated at once: a restart may hide the end before the next look. `fresh`: uses this look, even shortly after the last one."""
         c, now_s = self.c, time.monotonic()
         members = c.observer.members.values()
-        moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in members},
-                                c.disk and c.disk.get("free"), {each.name: each.answered_s for each in members if each.answered_s is not None})
+        moment = numbers.Moment(
+            now_s,
+            {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in members},
+            c.disk and c.disk.get("free"),
+            {each.name: each.answered_s for each in members if each.answered_s is not None},
+        )
         far = self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS
         if far or fresh:
             self._before, self._moment = self._moment if far else self._before, moment
@@ -70,7 +74,11 @@ class Telling:
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
             self._limited = numbers.limited_by(self._before, moment)
             running = c.derived.state == "RUNNING"
-            self._flow = self._meter.look(now_s, self.numbers, self._before, moment, c.memory.without) if running else self._meter_anew()
+            self._flow = (
+                self._meter.look(now_s, self.numbers, self._before, moment, c.memory.without)
+                if running
+                else self._meter_anew()
+            )
             self.all_links = numbers.links_of(moment)
             self.series.add(now_s, self._points())
             changed = True
@@ -85,9 +93,17 @@ class Telling:
         """(the first cause, the headline) of this state and the last numbers."""
         c, rules = self.c, self.c.system.rules
         standing = headline.troubled(self._flow, rules["dead_time"].limit)
-        cause = headline.first_cause(derived, c.looks, self._limited, run=c.run, standing=standing, stalled=self._flow.stalled)
-        return cause, headline.headline(derived, self._flow, cause, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit,
-                                        dead_time_limit=rules["dead_time"].limit)
+        cause = headline.first_cause(
+            derived, c.looks, self._limited, run=c.run, standing=standing, stalled=self._flow.stalled
+        )
+        return cause, headline.headline(
+            derived,
+            self._flow,
+            cause,
+            run=c.run,
+            incomplete_limit_ppm=rules["incomplete"].limit,
+            dead_time_limit=rules["dead_time"].limit,
+        )
 
     def _alarms(self, now_s):
         c, database = self.c, self._database()
@@ -98,33 +114,87 @@ class Telling:
         if c.run is not None and c.run.stopping:  # processes end because the run stops
             derived = replace(derived, ended=())
         running = c.run is not None and derived.state == "RUNNING"
-        self.watch.look(now_s, running=running, numbers=self.numbers, looks=c.looks, phases=derived.phases, process_numbers=self.process_numbers,
-                        externals=c.externals.by_name)
+        self.watch.look(
+            now_s,
+            running=running,
+            numbers=self.numbers,
+            looks=c.looks,
+            phases=derived.phases,
+            process_numbers=self.process_numbers,
+            externals=c.externals.by_name,
+        )
         self._tests = {name: one for name, one in self._tests.items() if one[1] > now_s}
         found = conditions.conditions(
-            derived, c.looks, self.numbers, run=c.run and c.run.row(), act=c.act(), memory=c.memory, now_s=now_s, process_numbers=self.process_numbers,
-            known=self.book.known, limited_by=cause, headline=said, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
-            database_good=database["state"] == "good", journal=database["journal"], disk_warn_bytes=c.system.disk_warn_bytes,
-            disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s, clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures,
-            externals=c.externals.by_name.values(), left_open=self.left_open, watch=self.watch,
-            tests=[(name, who) for name, (who, _) in self._tests.items()], rules=c.system.rules)
-        found = [each for each in found if not (each.process and each.cause.startswith("process.failed:") and c.observer.members[each.process].ended_here)]
+            derived,
+            c.looks,
+            self.numbers,
+            run=c.run and c.run.row(),
+            act=c.act(),
+            memory=c.memory,
+            now_s=now_s,
+            process_numbers=self.process_numbers,
+            known=self.book.known,
+            limited_by=cause,
+            headline=said,
+            links=self.all_links,
+            silent_hosts=tuple(c.observer.silent_hosts),
+            database_good=database["state"] == "good",
+            journal=database["journal"],
+            disk_warn_bytes=c.system.disk_warn_bytes,
+            disk_stop_bytes=c.system.disk_stop_bytes,
+            disk_time_s=c.system.disk_time_s,
+            clocks=c.host_looks.off_by(),
+            temperatures=c.host_looks.temperatures,
+            externals=c.externals.by_name.values(),
+            left_open=self.left_open,
+            watch=self.watch,
+            tests=[(name, who) for name, (who, _) in self._tests.items()],
+            rules=c.system.rules,
+        )
+        found = [
+            each
+            for each in found
+            if not (
+                each.process
+                and each.cause.startswith("process.failed:")
+                and c.observer.members[each.process].ended_here
+            )
+        ]
         self.book.learn(c.derived, self.process_numbers)
         happened = self.book.evaluate(found, time.time_ns())
         self._happened += [alarm for _, alarm in happened]
         for kind, alarm in happened:
             if kind == "raised":
-                LOG.log(logging.ERROR if alarm.severity == "alarm" else logging.WARNING, "%s", alarm.what, extra={"fields": {"alarm": alarm.cause, "do": alarm.do}})
+                LOG.log(
+                    logging.ERROR if alarm.severity == "alarm" else logging.WARNING,
+                    "%s",
+                    alarm.what,
+                    extra={"fields": {"alarm": alarm.cause, "do": alarm.do}},
+                )
 
     def _points(self):
         """Values for the rings: those of the system by name, those of a process as NAME.metric."""
-        points = {name: value for name, value in self.numbers.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+        points = {
+            name: value
+            for name, value in self.numbers.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        }
         for name, values in self.process_numbers.items():
             points.update({f"{name}.{key}": value for key, value in values.items()})
         for look in self.c.looks:
             points[f"{look.name}.cpu"], points[f"{look.name}.rss_bytes"] = look.cpu, look.rss_bytes
-        points.update({f"lost.{reason}": count for reason, count in ((self.numbers.get("chunks") or {}).get("lost") or {}).items()})
-        points.update({f"rule.{one.rule.name}" + (f".{one.subject}" if one.subject else ""): one.value for one in self.watch.found})
+        points.update(
+            {
+                f"lost.{reason}": count
+                for reason, count in ((self.numbers.get("chunks") or {}).get("lost") or {}).items()
+            }
+        )
+        points.update(
+            {
+                f"rule.{one.rule.name}" + (f".{one.subject}" if one.subject else ""): one.value
+                for one in self.watch.found
+            }
+        )
         for external in self.c.externals.by_name.values():
             points.update({f"{external.name}.{name}": value for name, value in external.kept().items()})
         return points
@@ -145,7 +215,12 @@ class Telling:
             self._kept_externals = None
             return
         when_ns = now_ns or time.time_ns()
-        if now_ns is None and self._kept_externals is not None and self._kept_externals[0] == run.number and when_ns - self._kept_externals[1] < EXTERNALS_NS:
+        if (
+            now_ns is None
+            and self._kept_externals is not None
+            and self._kept_externals[0] == run.number
+            and when_ns - self._kept_externals[1] < EXTERNALS_NS
+        ):
             return
         self._kept_externals = (run.number, when_ns)
         for external in c.externals.by_name.values():
@@ -177,7 +252,11 @@ class Telling:
         rules = self.c.system.rules
         if name not in rules.by_name:
             near = commands.nearest(name, rules.by_name)
-            raise Refused("control.no_rule", f"there is no alarm rule `{name[:40]}`", f"did you mean `{near}`?" if near else "rodeo control alarms --rules lists them")
+            raise Refused(
+                "control.no_rule",
+                f"there is no alarm rule `{name[:40]}`",
+                f"did you mean `{near}`?" if near else "rodeo control alarms --rules lists them",
+            )
         now_s = time.monotonic()
         self._tests[name] = (actor, now_s + conditions.TEST_S)
         self._alarms(now_s)
@@ -186,14 +265,23 @@ class Telling:
 
     def metrics(self):
         c = self.c
-        return room_metrics.text(self.document, rules=c.system.rules, found=self.watch.found, gone=[one for one in self.watch.found if self.watch.is_gone(one)],
-                                 clocks=c.host_looks.off_by(), temperatures=c.host_looks.temperatures, system=c.system,
-                                 left_out=self.book.left_out)
+        return room_metrics.text(
+            self.document,
+            rules=c.system.rules,
+            found=self.watch.found,
+            gone=[one for one in self.watch.found if self.watch.is_gone(one)],
+            clocks=c.host_looks.off_by(),
+            temperatures=c.host_looks.temperatures,
+            system=c.system,
+            left_out=self.book.left_out,
+        )
 
     def closed(self, run, condition, flags, reason, state):
         """Sets the last run of the document."""
         row = run.row()
-        self.last_run = RunRow(**{**row.__dict__, "condition": condition, "flags": tuple(flags), "reason": reason, "state": state})
+        self.last_run = RunRow(
+            **{**row.__dict__, "condition": condition, "flags": tuple(flags), "reason": reason, "state": state}
+        )
 
     def _derived(self):
         """The derived state, with the processes that the current act waits for."""
@@ -201,7 +289,11 @@ class Telling:
         if act is None or not act.waiting_for:
             return derived
         recorders = [each for each in self.c.observer.members.values() if each.member.kind == "recorder" and each.alive]
-        unsafe = {each.name: count for each in recorders if (count := numbers.value(each.status or {}, "events", "waiting"))} if act.name == "stop" else {}
+        unsafe = (
+            {each.name: count for each in recorders if (count := numbers.value(each.status or {}, "events", "waiting"))}
+            if act.name == "stop"
+            else {}
+        )
         return replace(derived, waiting_for=whom(act.waiting_for, derived.phases, unsafe)[:32])
 
     def publish(self):
@@ -212,10 +304,30 @@ class Telling:
         derived = self._derived()
         cause, said = self._judged(derived)  # the state may have changed since the last look
         built = document.build(
-            sequence=self._sequence + 1, time_ns=now_ns, system=c.system, build=self._build(), derived=derived, since_ns=self._since_ns, looks=c.looks,
-            run=c.run and c.run.row(), act=c.act(), memory=c.memory, last_run=self.last_run, numbers=self.numbers, process_numbers=self.process_numbers,
-            limited_by=cause, headline=said, links=self.all_links, alarms=self.book.standing(), lease=self.lease, refusals=c.refusals(), hosts=self._hosts(),
-            database=self._database(), externals=[each.as_json() for each in c.externals.by_name.values()], now_s=time.monotonic())
+            sequence=self._sequence + 1,
+            time_ns=now_ns,
+            system=c.system,
+            build=self._build(),
+            derived=derived,
+            since_ns=self._since_ns,
+            looks=c.looks,
+            run=c.run and c.run.row(),
+            act=c.act(),
+            memory=c.memory,
+            last_run=self.last_run,
+            numbers=self.numbers,
+            process_numbers=self.process_numbers,
+            limited_by=cause,
+            headline=said,
+            links=self.all_links,
+            alarms=self.book.standing(),
+            lease=self.lease,
+            refusals=c.refusals(),
+            hosts=self._hosts(),
+            database=self._database(),
+            externals=[each.as_json() for each in c.externals.by_name.values()],
+            now_s=time.monotonic(),
+        )
         same = {**built, "sequence": self.document["sequence"], "time_ns": self.document["time_ns"]} == self.document
         if same and now_ns - self.document["time_ns"] < 900_000_000:
             return
@@ -234,23 +346,55 @@ class Telling:
 
     def _hosts(self):
         observer, disk = self.c.observer, self.c.disk or {}
-        return [{"name": name, "launcher": host.launcher, "state": "silent" if name in observer.silent_hosts else "good", "seen_ns": observer.host_seen_ns.get(name),
-                 "clock_offset_s": (self.c.host_looks.offsets.get(name) or (None,))[0], "temperature": max((self.c.host_looks.temperatures.get(name) or {}).values(), default=None),
-                 "disk_free_bytes": disk.get("free") if name == "local" else None, "disk_total_bytes": disk.get("total") if name == "local" else None}
-                for name, host in self.c.hosts.items()]
+        return [
+            {
+                "name": name,
+                "launcher": host.launcher,
+                "state": "silent" if name in observer.silent_hosts else "good",
+                "seen_ns": observer.host_seen_ns.get(name),
+                "clock_offset_s": (self.c.host_looks.offsets.get(name) or (None,))[0],
+                "temperature": max((self.c.host_looks.temperatures.get(name) or {}).values(), default=None),
+                "disk_free_bytes": disk.get("free") if name == "local" else None,
+                "disk_total_bytes": disk.get("total") if name == "local" else None,
+            }
+            for name, host in self.c.hosts.items()
+        ]
 
     # Answers for the page
     def links(self, process):
         """All links, or those of one process: fid, state, counters, and whether their place is in doubt."""
-        return [{"process": each.name, **{key: link.get(key) for key in ("fid", "state", "chunks", "missing", "left_out", "bad", "in_doubt", "moved", "out_of_step", "bcid_offset")}}
-                for each in self.c.observer.members.values() if each.member.kind == "readout" and process in ("", None, each.name)
-                for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or []]
+        return [
+            {
+                "process": each.name,
+                **{
+                    key: link.get(key)
+                    for key in (
+                        "fid",
+                        "state",
+                        "chunks",
+                        "missing",
+                        "left_out",
+                        "bad",
+                        "in_doubt",
+                        "moved",
+                        "out_of_step",
+                        "bcid_offset",
+                    )
+                },
+            }
+            for each in self.c.observer.members.values()
+            if each.member.kind == "readout" and process in ("", None, each.name)
+            for rob in (each.status or {}).get("robs") or []
+            for link in rob.get("links") or []
+        ]
 
     async def configuration(self):
         """The configuration of each class: its file's text, the effective values with their origins, the settings that override the file."""
         c = self.c
-        return {"system": {"file": str(c.system.file), "text": c.system.told_text, "sha256": c.system.sha256},
-                "classes": {name: found.as_json() for name, found in c.launching.configured.items()}}
+        return {
+            "system": {"file": str(c.system.file), "text": c.system.told_text, "sha256": c.system.sha256},
+            "classes": {name: found.as_json() for name, found in c.launching.configured.items()},
+        }
 
 
 __all__ = ["Telling", "sound"]

@@ -9,7 +9,10 @@ from rodeo.control.run_transitions import close_row, try_to_hold
 async def launch(c, act, arguments):
     """Starts missing processes, sources first: a readout opens its cards at its launch, so the cards are ready before it, with triggers held.
     If an essential process does not become ready, the processes of this launch are ended again, and the refusal has the reason."""
-    lines = overrides.split_lines(arguments.get("set") or (), {member.name for member in c.system.members} | {one.name for one in c.system.classes})
+    lines = overrides.split_lines(
+        arguments.get("set") or (),
+        {member.name for member in c.system.members} | {one.name for one in c.system.classes},
+    )
     before, c.launching.lines = c.launching.lines, lines
     try:
         await c.launching.prepare(c.system.members)
@@ -47,7 +50,11 @@ async def close(c, act, arguments):
     for group in c.system.in_start_order():
         left += await end_for_good(c, act, [member.name for member in group])
     if left:
-        raise Refused("control.left_over", "still there: " + ", ".join(sorted(left)), "rodeo control abort ends processes that others have started; end the holder of a socket first")
+        raise Refused(
+            "control.left_over",
+            "still there: " + ", ".join(sorted(left)),
+            "rodeo control abort ends processes that others have started; end the holder of a socket first",
+        )
     return {}
 
 
@@ -78,7 +85,11 @@ async def recover(c, act, arguments):
     if c.run is not None:
         await c.keep_run(stopping=True, reason=c.run.reason or f"recovered by {act.actor}", flags={"INTERRUPTED"})
         await try_to_hold(c)
-    names = [each.name for each in c.observer.members.values() if each.member.per_run or each.phase in ("failed", "lost", "done", "launching") or each.name in c.foreign()]
+    names = [
+        each.name
+        for each in c.observer.members.values()
+        if each.member.per_run or each.phase in ("failed", "lost", "done", "launching") or each.name in c.foreign()
+    ]
     left = []
     for group in c.system.in_start_order():
         left += await c.launching.end_at_once(act, [member.name for member in group if member.name in names])

@@ -20,8 +20,14 @@ class Trigger:
 
     def authorities(self):
         """Names of the running emulators that offer triggers: those that follow no other."""
-        return [each.name for each in self.c.observer.members.values() if each.member.kind == "emulator" and each.alive
-                and isinstance((each.status or {}).get("trigger"), dict) and not each.status["trigger"].get("link")]
+        return [
+            each.name
+            for each in self.c.observer.members.values()
+            if each.member.kind == "emulator"
+            and each.alive
+            and isinstance((each.status or {}).get("trigger"), dict)
+            and not each.status["trigger"].get("link")
+        ]
 
     def declared(self):
         """Whether the system file has any emulator, alive or not."""
@@ -30,7 +36,9 @@ class Trigger:
     async def hold(self, *, or_none=False):
         """Holds the trigger: after the return no trigger is accepted. Returns {authority: triggers accepted}. Refused(control.trigger) names authorities that
         did not confirm; with `or_none` the others are then released again."""
-        return await self._all({"command": "trigger_hold"}, "held", undo={"command": "trigger_release"} if or_none else None)
+        return await self._all(
+            {"command": "trigger_hold"}, "held", undo={"command": "trigger_release"} if or_none else None
+        )
 
     async def release(self, wait_for=None):
         """Releases the trigger. `wait_for` {authority: number of functions} for authorities whose number changes."""
@@ -48,7 +56,11 @@ class Trigger:
             values = configured.values if configured else {}
             first = {key: plain(values.get(f"emulator.trigger.{key}")) for key in ("lumi_block", "scan_step")}
             try:
-                await self._marked({key: value for key, value in first.items() if isinstance(value, int)} or {"lumi_block": 1, "scan_step": 0}, [name])
+                await self._marked(
+                    {key: value for key, value in first.items() if isinstance(value, int)}
+                    or {"lumi_block": 1, "scan_step": 0},
+                    [name],
+                )
             except Refused as refused:  # data taking is possible without this
                 LOG.warning("%s", refused.what)
 
@@ -57,10 +69,20 @@ class Trigger:
         answer = {}
         for name in names:
             try:
-                answer = await self.c.observer.host_of(name).ask(name, {"command": "trigger_advance", **request}, ANSWER_S * self.c.patience)
+                answer = await self.c.observer.host_of(name).ask(
+                    name, {"command": "trigger_advance", **request}, ANSWER_S * self.c.patience
+                )
             except Refused as refused:
-                raise Refused("control.trigger", f"the luminosity block did not advance: {name}: {refused.what}", "rodeo emulate status shows the state of the authority") from None
-        return {key: answer.get(key) for key in ("sequence", "lumi_block", "scan_step")} if isinstance(answer, dict) else {}
+                raise Refused(
+                    "control.trigger",
+                    f"the luminosity block did not advance: {name}: {refused.what}",
+                    "rodeo emulate status shows the state of the authority",
+                ) from None
+        return (
+            {key: answer.get(key) for key in ("sequence", "lumi_block", "scan_step")}
+            if isinstance(answer, dict)
+            else {}
+        )
 
     async def _all(self, request, done, wait_for=None, undo=None):
         names = self.authorities()
@@ -70,19 +92,36 @@ class Trigger:
             return await self.c.observer.host_of(name).ask(name, own, ANSWER_S * self.c.patience)
 
         answers = await asyncio.gather(*(ask(name) for name in names), return_exceptions=True)
-        failed = [f"{name}: {getattr(answer, 'what', answer)}" for name, answer in zip(names, answers) if isinstance(answer, Exception)]
+        failed = [
+            f"{name}: {getattr(answer, 'what', answer)}"
+            for name, answer in zip(names, answers)
+            if isinstance(answer, Exception)
+        ]
         if failed and undo:
             did = [name for name, answer in zip(names, answers) if not isinstance(answer, Exception)]
-            undone = await asyncio.gather(*(self.c.observer.host_of(name).ask(name, undo, ANSWER_S * self.c.patience) for name in did), return_exceptions=True)
-            failed += [f"{name} holds the trigger, and was not released again: {getattr(answer, 'what', answer)}" for name, answer in zip(did, undone) if isinstance(answer, Exception)]
+            undone = await asyncio.gather(
+                *(self.c.observer.host_of(name).ask(name, undo, ANSWER_S * self.c.patience) for name in did),
+                return_exceptions=True,
+            )
+            failed += [
+                f"{name} holds the trigger, and was not released again: {getattr(answer, 'what', answer)}"
+                for name, answer in zip(did, undone)
+                if isinstance(answer, Exception)
+            ]
         if failed:
-            raise Refused("control.trigger", f"the trigger was not {done}: " + "; ".join(failed), "rodeo emulate status shows the state of the authority")
+            raise Refused(
+                "control.trigger",
+                f"the trigger was not {done}: " + "; ".join(failed),
+                "rodeo emulate status shows the state of the authority",
+            )
         accepted = {}
         for name, answer in zip(names, answers):
             answer = answer if isinstance(answer, dict) else {}
             trigger = (self.c.observer.members[name].status or {}).get("trigger")
             if isinstance(trigger, dict):
-                trigger["held"] = request["command"] == "trigger_hold"  # so that the state is right before the next look
+                trigger["held"] = (
+                    request["command"] == "trigger_hold"
+                )  # so that the state is right before the next look
             accepted[name] = answer.get("accepted") if isinstance(answer.get("accepted"), int) else None
         return accepted
 
@@ -95,13 +134,18 @@ class Trigger:
             wanted = plain(configured.values.get("emulator.trigger.wait_for")) if configured else None
             if not isinstance(wanted, int):
                 continue
-            ready = sum(each.get("ready") or 0 for each in self.c.observer.members[name].status["trigger"].get("followers") or ())
+            ready = sum(
+                each.get("ready") or 0
+                for each in self.c.observer.members[name].status["trigger"].get("followers") or ()
+            )
             found[name] = min(wanted, max(1, ready)) if missing else wanted
         return found
 
     def waits(self):
         """Whether an authority offers no triggers because it waits for more functions to become ready."""
-        return any(self.c.observer.members[name].status["trigger"].get("awaited_functions") for name in self.authorities())
+        return any(
+            self.c.observer.members[name].status["trigger"].get("awaited_functions") for name in self.authorities()
+        )
 
     def reaches(self, readout):
         """Whether a readout gets the accepted triggers: not if it makes its own events or plays a recording."""
@@ -144,7 +188,11 @@ class Settling:
             queued = max([value for value in (status.get("queue_fill") or {}).values()], default=0.0)
             seen.append((name, built, skipped, (status.get("chunks") or {}).get("sent"), waiting, queued))
             if accepted is None or built + skipped < accepted * max(1, len(robs)) or waiting:
-                behind.append(f"{name}: {built} built" + (f" of {accepted * max(1, len(robs))}" if accepted is not None else "") + (f", {waiting} open" if waiting else ""))
+                behind.append(
+                    f"{name}: {built} built"
+                    + (f" of {accepted * max(1, len(robs))}" if accepted is not None else "")
+                    + (f", {waiting} open" if waiting else "")
+                )
         if not behind:
             return True, []
         if seen != self.before:

@@ -12,21 +12,37 @@ from rodeo.control.printed import plain_lines
 from rodeo.control.refused import Refused
 from rodeo.saying import say
 
-EXITS = {"control.argument": 2, "control.unknown_verb": 2, "control.which_room": 2, "control.no_room": 4, "control.gone": 4, "control.timeout": 4, "control.command": 1}
+EXITS = {
+    "control.argument": 2,
+    "control.unknown_verb": 2,
+    "control.which_room": 2,
+    "control.no_room": 4,
+    "control.gone": 4,
+    "control.timeout": 4,
+    "control.command": 1,
+}
 EPILOGUE = help_text.EXITS.format(partial="degraded", seven="data did not verify")
 FOLLOW_S = 1.0
 ROOM = "Starts the control room of a system file, and prints the address of its page"
 
 
 def parser(verb, what, **options):
-    made = help_text.Parser(prog=f"rodeo control {verb}".strip(), description=what + ".", epilog=EPILOGUE, allow_abbrev=False, **options)
+    made = help_text.Parser(
+        prog=f"rodeo control {verb}".strip(), description=what + ".", epilog=EPILOGUE, allow_abbrev=False, **options
+    )
     return made
 
 
 def client_parser(verb, what):
     made = parser(verb, what)
     made.add_argument("--system", metavar="NAME", help="the system of the control room, if several of yours run")
-    made.add_argument("--as", dest="name", metavar="NAME", default=os.environ.get("RODEO_OPERATOR") or None, help="your name in lease and audit (default: RODEO_OPERATOR, else your login name)")
+    made.add_argument(
+        "--as",
+        dest="name",
+        metavar="NAME",
+        default=os.environ.get("RODEO_OPERATOR") or None,
+        help="your name in lease and audit (default: RODEO_OPERATOR, else your login name)",
+    )
     made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="the output format")
     return made
 
@@ -62,15 +78,29 @@ def simple(name, verb=None):
             if known.kind == "flag":
                 made.add_argument(option, dest=argument, action="store_true", help=known.what)
             elif known.kind == "lines":
-                made.add_argument(option, dest=argument, action="append", default=[], metavar="KEY=VALUE", help=known.what)
+                made.add_argument(
+                    option, dest=argument, action="append", default=[], metavar="KEY=VALUE", help=known.what
+                )
             elif known.needed:
                 made.add_argument(argument, metavar=argument.upper(), help=known.what)
             elif known.kind == "time":
                 from rodeo.control.runs_verbs import moment
 
-                made.add_argument(option, dest=argument, type=moment, metavar="TIME", help=f"{known.what}: 2026-11-24T12:00 (UTC), or 2h ago")
+                made.add_argument(
+                    option,
+                    dest=argument,
+                    type=moment,
+                    metavar="TIME",
+                    help=f"{known.what}: 2026-11-24T12:00 (UTC), or 2h ago",
+                )
             else:
-                made.add_argument(option, dest=argument, type=int if known.kind == "number" else str, default=known.default, help=known.what)
+                made.add_argument(
+                    option,
+                    dest=argument,
+                    type=int if known.kind == "number" else str,
+                    default=known.default,
+                    help=known.what,
+                )
         options = made.parse_args(argv)
         arguments = {argument: getattr(options, argument) for argument in declared.arguments}
         result, document = commanded(name, options, arguments)
@@ -107,9 +137,18 @@ def exit_of(name, document):
 def run_start(argv):
     """`start --set` launches with these settings first."""
     made = client_parser("start", commands.COMMANDS["start"].what)
-    made.add_argument("--type", dest="run_type", default="physics", help=commands.COMMANDS["start"].arguments["run_type"].what)
+    made.add_argument(
+        "--type", dest="run_type", default="physics", help=commands.COMMANDS["start"].arguments["run_type"].what
+    )
     made.add_argument("--comment", default="", help="is stored in the run's row")
-    made.add_argument("--set", dest="set", action="append", default=[], metavar="KEY=VALUE", help="first launches with this setting over the configurations (experts)")
+    made.add_argument(
+        "--set",
+        dest="set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="first launches with this setting over the configurations (experts)",
+    )
     options = made.parse_args(argv)
     if options.set:
         commanded("launch", options, {"set": options.set})
@@ -120,12 +159,21 @@ def run_start(argv):
 
 def run_status(argv):
     made = client_parser("status", "Shows the state of the system")
-    made.add_argument("--addresses", action="store_true", help="the page's address for viewers, shifters and experts; each with its token")
+    made.add_argument(
+        "--addresses",
+        action="store_true",
+        help="the page's address for viewers, shifters and experts; each with its token",
+    )
     options = made.parse_args(argv)
     with connected(options) as client:
         if options.addresses:
             addresses = client.addresses()
-            show(options, addresses, "\n".join(f"{role:8} {address}" for role, address in addresses.items()) or "this room has no page (--no-page)")
+            show(
+                options,
+                addresses,
+                "\n".join(f"{role:8} {address}" for role, address in addresses.items())
+                or "this room has no page (--no-page)",
+            )
         else:
             document = client.status()
             show(options, document, status.text(document, time.time_ns()))
@@ -135,7 +183,11 @@ def run_status(argv):
 def run_take(argv):
     made = client_parser("take", commands.COMMANDS["take"].what)
     made.add_argument("--at-once", action="store_true", help=commands.COMMANDS["take"].arguments["at_once"].what)
-    made.add_argument("--hold", action="store_true", help="stays and keeps control until Ctrl-C; otherwise control is free 30 s after your last command")
+    made.add_argument(
+        "--hold",
+        action="store_true",
+        help="stays and keeps control until Ctrl-C; otherwise control is free 30 s after your last command",
+    )
     options = made.parse_args(argv)
     with connected(options) as client:
         if not options.hold:
@@ -157,9 +209,17 @@ def run_ack(argv):
     made.add_argument("--all", action="store_true", help="all standing alarms")
     options = made.parse_args(argv)
     with connected(options) as client:
-        causes = [each["cause"] for each in client.status()["alarms"] if not each.get("acked_ns")] if options.all else [options.cause]
+        causes = (
+            [each["cause"] for each in client.status()["alarms"] if not each.get("acked_ns")]
+            if options.all
+            else [options.cause]
+        )
         if causes == [None]:
-            raise Refused("control.argument", "rodeo control ack: no alarm is named", "rodeo control ack CAUSE, or --all; rodeo control status lists them")
+            raise Refused(
+                "control.argument",
+                "rodeo control ack: no alarm is named",
+                "rodeo control ack CAUSE, or --all; rodeo control status lists them",
+            )
         for cause in causes:
             client.ack(cause)
         show(options, {"acknowledged": causes}, f"acknowledged: {', '.join(causes) or 'none'}")
@@ -186,13 +246,19 @@ def run_alarms(argv):
 
 
 def run_alarm(argv):
-    made = client_parser("alarm", "`alarm test NAME` raises the alarm of a rule for ten seconds, to test that users notice it")
+    made = client_parser(
+        "alarm", "`alarm test NAME` raises the alarm of a rule for ten seconds, to test that users notice it"
+    )
     made.add_argument("what", choices=("test",), help="test")
     made.add_argument("name", metavar="NAME", help="name of the rule: rodeo control alarms --rules lists the rules")
     options = made.parse_args(argv)
     with connected(options) as client:
         result = client.test_alarm(options.name)
-        show(options, result, f"{result['cause']} is raised; when users have noticed it: rodeo control ack {result['cause']}")
+        show(
+            options,
+            result,
+            f"{result['cause']} is raised; when users have noticed it: rodeo control ack {result['cause']}",
+        )
     return 0
 
 
@@ -204,11 +270,22 @@ def run_prometheus(argv):
 
     made = parser("prometheus", "Writes the alarm rules of a system file as a rule file of Prometheus, on stdout")
     made.add_argument("system", metavar="SYSTEM", nargs="?", help="the system file")
-    made.add_argument("--dashboard", action="store_true", help="writes a dashboard for Grafana instead, for all systems")
+    made.add_argument(
+        "--dashboard", action="store_true", help="writes a dashboard for Grafana instead, for all systems"
+    )
     options = made.parse_args(argv)
     if not options.dashboard and not options.system:
-        raise Refused("control.argument", "rodeo control prometheus: no system file is named", "rodeo control prometheus SYSTEM, or --dashboard")
-    print(prometheus_files.dashboard_text() if options.dashboard else prometheus_files.rule_file(load(Path(options.system), place.rodeo_command(), check_classes=False)), end="")
+        raise Refused(
+            "control.argument",
+            "rodeo control prometheus: no system file is named",
+            "rodeo control prometheus SYSTEM, or --dashboard",
+        )
+    print(
+        prometheus_files.dashboard_text()
+        if options.dashboard
+        else prometheus_files.rule_file(load(Path(options.system), place.rodeo_command(), check_classes=False)),
+        end="",
+    )
     return 0
 
 
@@ -219,11 +296,22 @@ def run_logs(argv):
     made.add_argument("--search", default="", metavar="TEXT", help="only lines with this text")
     made.add_argument("--run", type=int, metavar="NUMBER", help="only lines of this run")
     made.add_argument("--level", choices=records.LEVELS, default="debug", help="only lines of this level or worse")
-    made.add_argument("--audience", choices=records.AUDIENCES, default="developer", help="only lines for this audience: operator, or expert (includes operators' lines)")
+    made.add_argument(
+        "--audience",
+        choices=records.AUDIENCES,
+        default="developer",
+        help="only lines for this audience: operator, or expert (includes operators' lines)",
+    )
     made.add_argument("--no-fold", action="store_true", help="shows repeats one by one")
     made.add_argument("--follow", action="store_true", help="continues with new lines, until Ctrl-C")
     options = made.parse_args(argv)
-    wanted = {"search": options.search, "run": options.run, "level": options.level, "audience": options.audience, "fold": not options.no_fold}
+    wanted = {
+        "search": options.search,
+        "run": options.run,
+        "level": options.level,
+        "audience": options.audience,
+        "fold": not options.no_fold,
+    }
     with connected(options) as client:
         lines = client.logs(options.process, lines=options.lines, **wanted)
         show(options, lines, "\n".join(status.log_line(each) for each in lines))
@@ -241,10 +329,14 @@ def run_wait(argv):
     made.add_argument("--state", type=str.upper, help="READY, RUNNING, ...")
     made.add_argument("--events", type=int, help="so many events of the open run")
     made.add_argument("--seconds", type=float, help="so many seconds of the open run")
-    made.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="exit status 4 after this time (default 600)")
+    made.add_argument(
+        "--timeout", type=float, default=600.0, metavar="SECONDS", help="exit status 4 after this time (default 600)"
+    )
     options = made.parse_args(argv)
     with connected(options) as client:
-        document = client.wait(state=options.state, events=options.events, seconds=options.seconds, timeout=options.timeout)
+        document = client.wait(
+            state=options.state, events=options.events, seconds=options.seconds, timeout=options.timeout
+        )
     show(options, document, status.headline(document))
     return 0
 
@@ -272,7 +364,11 @@ def run_room(argv):
 
     made = parser("", ROOM)
     made.add_argument("system", metavar="SYSTEM", help="the system file (TOML); rodeo control init writes one")
-    made.add_argument("--listen", metavar="ADDRESS", help="address and port of the page, instead of control.listen: 127.0.0.1:0 takes a free port")
+    made.add_argument(
+        "--listen",
+        metavar="ADDRESS",
+        help="address and port of the page, instead of control.listen: 127.0.0.1:0 takes a free port",
+    )
     made.add_argument("--no-page", action="store_true", help="no port: shell and Python only")
     made.add_argument("--verbose", action="store_true", help="also debug lines on stderr")
     options = made.parse_args(argv)
@@ -280,12 +376,30 @@ def run_room(argv):
 
 
 VERBS = {
-    "init": (run_init, "Writes a system file for this machine"), "launch": (simple("launch"), None), "start": (run_start, None), "pause": (simple("pause"), None),
-    "resume": (simple("resume"), None), "advance": (simple("advance"), None), "stop": (simple("stop"), None), "go-on": (simple("go_on", "go-on"), commands.COMMANDS["go_on"].what), "abort": (simple("abort"), None),
-    "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "Shows the state of the system; --addresses: of its page"),
-    "wait": (run_wait, "Waits for a state, for events or for seconds of the run"), "take": (run_take, None), "ask": (simple("ask"), None), "release": (simple("release"), None),
-    "ack": (run_ack, None), "shelve": (simple("shelve"), None), "alarms": (run_alarms, "Shows standing alarms; --rules, --history"),
-    "alarm": (run_alarm, "alarm test NAME raises an alarm, to test that users notice it"), "prometheus": (run_prometheus, "Writes the alarm rules as a rule file of Prometheus"), "note": (simple("note"), None), "quality": (simple("quality"), None), "taint": (simple("taint"), None),
+    "init": (run_init, "Writes a system file for this machine"),
+    "launch": (simple("launch"), None),
+    "start": (run_start, None),
+    "pause": (simple("pause"), None),
+    "resume": (simple("resume"), None),
+    "advance": (simple("advance"), None),
+    "stop": (simple("stop"), None),
+    "go-on": (simple("go_on", "go-on"), commands.COMMANDS["go_on"].what),
+    "abort": (simple("abort"), None),
+    "recover": (simple("recover"), None),
+    "close": (simple("close"), None),
+    "status": (run_status, "Shows the state of the system; --addresses: of its page"),
+    "wait": (run_wait, "Waits for a state, for events or for seconds of the run"),
+    "take": (run_take, None),
+    "ask": (simple("ask"), None),
+    "release": (simple("release"), None),
+    "ack": (run_ack, None),
+    "shelve": (simple("shelve"), None),
+    "alarms": (run_alarms, "Shows standing alarms; --rules, --history"),
+    "alarm": (run_alarm, "alarm test NAME raises an alarm, to test that users notice it"),
+    "prometheus": (run_prometheus, "Writes the alarm rules as a rule file of Prometheus"),
+    "note": (simple("note"), None),
+    "quality": (simple("quality"), None),
+    "taint": (simple("taint"), None),
     "logs": (run_logs, "Shows log lines of processes, by run, level, audience and text"),
 }
 HIDDEN = {"agent": run_agent}  # the room starts it on each host
@@ -293,8 +407,13 @@ HIDDEN = {"agent": run_agent}  # the room starts it on each host
 
 def usage():
     rows = [(verb, what or commands.COMMANDS[verb].what) for verb, (_, what) in VERBS.items()]
-    return help_text.page(["rodeo control SYSTEM [--listen ADDRESS] [--no-page]", "rodeo control VERB"], ROOM + ", or talks to a running one.", tables=[("Verbs", rows)],
-                          remark="A verb talks to your running control room; if several run, --system NAME chooses one.", exits=EPILOGUE)
+    return help_text.page(
+        ["rodeo control SYSTEM [--listen ADDRESS] [--no-page]", "rodeo control VERB"],
+        ROOM + ", or talks to a running one.",
+        tables=[("Verbs", rows)],
+        remark="A verb talks to your running control room; if several run, --system NAME chooses one.",
+        exits=EPILOGUE,
+    )
 
 
 def dispatch(argv):
@@ -310,8 +429,11 @@ def dispatch(argv):
     if verb.startswith("-") or os.path.exists(verb) or "/" in verb or verb.endswith(".toml"):
         return run_room(argv)
     near = commands.nearest(verb, VERBS)
-    raise Refused("control.unknown_verb", f"rodeo control: there is no verb `{verb[:40]}`, and no file of that name",
-                  f"did you mean `{near}`?" if near else "rodeo control --help lists the verbs")
+    raise Refused(
+        "control.unknown_verb",
+        f"rodeo control: there is no verb `{verb[:40]}`, and no file of that name",
+        f"did you mean `{near}`?" if near else "rodeo control --help lists the verbs",
+    )
 
 
 def exit_status(code):
@@ -319,7 +441,13 @@ def exit_status(code):
     if code in EXITS:  # codes that occur without the command, and frequent ones
         return EXITS[code]
     with contextlib.suppress(Refused, OSError, ValueError, KeyError, subprocess.SubprocessError):
-        asked = subprocess.run([place.rodeo_command(), "explain", code, "-o", "json"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+        asked = subprocess.run(
+            [place.rodeo_command(), "explain", code, "-o", "json"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            stdin=subprocess.DEVNULL,
+        )
         return int(json.loads(asked.stdout)["exit_status"])
     return 5
 

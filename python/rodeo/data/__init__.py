@@ -19,4 +19,18 @@ from rodeo.data.follow import FollowedEvents
 from rodeo.data.opening import open
 from rodeo.data.sequence import Events
 
-__all__ = ["Chunks", "Columns", "DamagedEvent", "DataError", "DecoderError", "Event", "Events", "FIELDS", "FollowedEvents", "Fragment", "Jagged", "StreamTag", "open"]
+__all__ = [
+    "Chunks",
+    "Columns",
+    "DamagedEvent",
+    "DataError",
+    "DecoderError",
+    "Event",
+    "Events",
+    "FIELDS",
+    "FollowedEvents",
+    "Fragment",
+    "Jagged",
+    "StreamTag",
+    "open",
+]

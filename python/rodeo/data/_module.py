@@ -3,16 +3,27 @@
 try:
     from rodeo import _data as module
 except ImportError as error:
-    raise ImportError(f"rodeo.data needs its extension module ({error}): build it with tools/setup, and use PYTHONPATH=build/python") from error
+    raise ImportError(
+        f"rodeo.data needs its extension module ({error}): build it with tools/setup, and use PYTHONPATH=build/python"
+    ) from error
 
 from rodeo.data.chunks import Chunks
 
-DamagedEvent, DataError, Event, Fragment, StreamTag = module.DamagedEvent, module.DataError, module.Event, module.Fragment, module.StreamTag
+DamagedEvent, DataError, Event, Fragment, StreamTag = (
+    module.DamagedEvent,
+    module.DataError,
+    module.Event,
+    module.Fragment,
+    module.StreamTag,
+)
 
 # All names that read() accepts.
 FIELDS = tuple(module.FIELDS)
 
-Fragment.chunks = property(lambda self: Chunks(*self._chunks()), doc="The chunks of the fragment: see Chunks. ValueError if the file is not Rodeo's.")
+Fragment.chunks = property(
+    lambda self: Chunks(*self._chunks()),
+    doc="The chunks of the fragment: see Chunks. ValueError if the file is not Rodeo's.",
+)
 
 
 def data_error(code, reason, file="", next=""):

@@ -22,7 +22,15 @@ class Chunks:
     __slots__ = ("data", "link", "status", "size", "offset", "l1_id", "source_id")
 
     def __init__(self, data, link, status, size, offset, l1_id=None, source_id=None):
-        self.data, self.link, self.status, self.size, self.offset, self.l1_id, self.source_id = data, link, status, size, offset, l1_id, source_id
+        self.data, self.link, self.status, self.size, self.offset, self.l1_id, self.source_id = (
+            data,
+            link,
+            status,
+            size,
+            offset,
+            l1_id,
+            source_id,
+        )
 
     def __len__(self):
         return len(self.size)
@@ -30,13 +38,13 @@ class Chunks:
     def __getitem__(self, which):
         if isinstance(which, (int, np.integer)):
             begin = int(self.offset[which])
-            return self.data[begin:begin + int(self.size[which])]
+            return self.data[begin : begin + int(self.size[which])]
         columns = (self.link, self.status, self.size, self.offset, self.l1_id, self.source_id)
         return Chunks(self.data, *(None if column is None else column[which] for column in columns))
 
     def __iter__(self):
         for begin, size in zip(self.offset.tolist(), self.size.tolist()):
-            yield self.data[begin:begin + size]
+            yield self.data[begin : begin + size]
 
     def __repr__(self):
         return f"<{len(self)} chunks, {int(self.size.sum())} bytes>"
@@ -49,11 +57,15 @@ class Chunks:
             return np.empty((0, 0), np.uint8)
         size = int(self.size[0])
         if (self.size != size).any():
-            raise ValueError(f"chunks of {self.size.min()} to {self.size.max()} bytes make no table: use field(), values(), or data with offset and size")
+            raise ValueError(
+                f"chunks of {self.size.min()} to {self.size.max()} bytes make no table: use field(), values(), or data with offset and size"
+            )
         step = np.diff(self.offset)
         if count == 1 or (step == step[0]).all() and step[0] >= 0:
             stride = int(step[0]) if count > 1 else size
-            return np.lib.stride_tricks.as_strided(self.data[int(self.offset[0]):], (count, size), (stride, 1), writeable=False)
+            return np.lib.stride_tricks.as_strided(
+                self.data[int(self.offset[0]) :], (count, size), (stride, 1), writeable=False
+            )
         return self.data[self.offset[:, None] + np.arange(size)]
 
     def field(self, dtype, at=0):
@@ -73,4 +85,6 @@ class Chunks:
         counts = np.maximum(self.size.astype(np.int64) - skip - trim, 0) // dtype.itemsize
         firsts = np.repeat(self.offset + skip - dtype.itemsize * (np.cumsum(counts) - counts), counts)
         place = (firsts + dtype.itemsize * np.arange(len(firsts)))[:, None] + np.arange(dtype.itemsize)
-        return Jagged(counts, np.ascontiguousarray(self.data[place]).view(dtype)[:, 0] if len(firsts) else np.empty(0, dtype))
+        return Jagged(
+            counts, np.ascontiguousarray(self.data[place]).view(dtype)[:, 0] if len(firsts) else np.empty(0, dtype)
+        )

@@ -56,7 +56,9 @@ def decoders_of(given):
     names = [one.name for one in decoders]
     for name in names:
         if name in ("chunk", "fragment") or names.count(name) > 1:
-            raise ValueError(f'the decoder name {name!r} is already in use: choose another with @rodeo.decoder(name="...")')
+            raise ValueError(
+                f'the decoder name {name!r} is already in use: choose another with @rodeo.decoder(name="...")'
+            )
     return decoders
 
 
@@ -70,7 +72,14 @@ def decode_columns(columns, fields, decoders, paths):
     of_event = np.repeat(np.arange(columns.events), np.diff(columns["chunk.offsets"]))
     source_id = np.repeat(columns["fragment.source_id"], np.diff(columns["fragment.chunk_offsets"]))
     chunks = Chunks(
-        columns["chunk.data"], columns["chunk.link"], columns["chunk.status"], columns["chunk.size"], offsets[:-1], columns["l1_id"][of_event], source_id)
+        columns["chunk.data"],
+        columns["chunk.link"],
+        columns["chunk.status"],
+        columns["chunk.size"],
+        offsets[:-1],
+        columns["l1_id"][of_event],
+        source_id,
+    )
     out = Columns({name: columns[name] for name in columns if name in fields or name == "chunk.offsets"})
     if any(name.startswith("fragment.") for name in fields):
         out.update({name: columns[name] for name in ("fragment.offsets", "fragment.chunk_offsets")})
@@ -97,11 +106,15 @@ def _checked(name, value, count):
     if isinstance(value, Jagged):
         counts, values = np.asarray(value.counts), np.asarray(value.values)
         if len(counts) != count or (counts < 0).any() or counts.sum() != len(values):
-            raise ValueError(f"field {name!r}: {len(counts)} counts with the sum {counts.sum()} do not fit {count} chunks and {len(values)} values")
+            raise ValueError(
+                f"field {name!r}: {len(counts)} counts with the sum {counts.sum()} do not fit {count} chunks and {len(values)} values"
+            )
         return Jagged(counts, values)
     value = np.asarray(value)
     if value.ndim == 0 or len(value) != count:
-        raise ValueError(f"field {name!r} has the shape {value.shape}, but there are {count} chunks: one value or row for each of them")
+        raise ValueError(
+            f"field {name!r} has the shape {value.shape}, but there are {count} chunks: one value or row for each of them"
+        )
     return value
 
 
@@ -115,7 +128,8 @@ def _decoder_error(one, error, chunks, columns, of_event, paths):
         event = of_event[at]
         what = (
             f"at chunk {at - int(columns['chunk.offsets'][event])} (link id {chunks.link[at]:#010x}, {chunks.size[at]} bytes) of event {columns['index'][event]}, "
-            f"L1 id {columns['l1_id'][event]:#010x}, in {paths[columns['file'][event]]}")
+            f"L1 id {columns['l1_id'][event]:#010x}, in {paths[columns['file'][event]]}"
+        )
     return DecoderError(f"error[data.decoder]: decoder {one.name}: {type(error).__name__}: {error}\n  {where}{what}")
 
 

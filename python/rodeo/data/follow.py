@@ -51,7 +51,11 @@ class _Follower:
             if event is not None:
                 return event
             self._events._look_for_files()
-            if self._over() or self._events._timeout_s is not None and time.monotonic() - last_came > self._events._timeout_s:
+            if (
+                self._over()
+                or self._events._timeout_s is not None
+                and time.monotonic() - last_came > self._events._timeout_s
+            ):
                 raise StopIteration
             time.sleep(_LOOK_S)
 

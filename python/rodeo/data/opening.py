@@ -8,7 +8,9 @@ from rodeo.data.paths import expand
 from rodeo.data.sequence import Events
 
 
-def open(files, *, follow=False, damaged="raise", checksums=True, index=True, timeout_s=None, l1_id_offset=0, l1_id_bits=32):
+def open(
+    files, *, follow=False, damaged="raise", checksums=True, index=True, timeout_s=None, l1_id_offset=0, l1_id_bits=32
+):
     """The events of data files: a path, a pattern ("*.data"), or a list of both.
 
     follow      also wait for events still to be written (in `*.writing`, and in new files that fit the pattern), until the run's last file is closed or
@@ -29,10 +31,20 @@ def open(files, *, follow=False, damaged="raise", checksums=True, index=True, ti
     paths = expand(patterns, follow)
     if not paths and not follow:
         shown = ", ".join(os.fsdecode(pattern) for pattern in patterns)
-        raise data_error("data.no_files", f"no file fits {shown}" if patterns else "no file is named", next="name files, or a pattern that fits some")
+        raise data_error(
+            "data.no_files",
+            f"no file fits {shown}" if patterns else "no file is named",
+            next="name files, or a pattern that fits some",
+        )
     opened = module.Files.make(
-        [os.fsencode(path) for path in paths], checksums=bool(checksums), keep_index=bool(index), skip=damaged == "skip", follow=bool(follow), l1_id_offset=l1_id_offset,
-        l1_id_bits=l1_id_bits)
+        [os.fsencode(path) for path in paths],
+        checksums=bool(checksums),
+        keep_index=bool(index),
+        skip=damaged == "skip",
+        follow=bool(follow),
+        l1_id_offset=l1_id_offset,
+        l1_id_bits=l1_id_bits,
+    )
     if follow:
         return FollowedEvents(opened, paths, damaged == "skip", patterns, timeout_s)
     # Errors of the first 8 files, and missing files, are reported at once; other errors when the file is read.

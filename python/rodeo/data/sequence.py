@@ -50,7 +50,11 @@ class Events:
     def find(self, l1_id):
         """Numbers of the events with this extended L1 id (ECR counter << 24 | L1 id). Several if there are several writers, or the ECR counter wrapped."""
         numbers = self._files.find(operator.index(l1_id))
-        return numbers if self._numbers is None else [self._numbers.index(number) for number in numbers if number in self._numbers]
+        return (
+            numbers
+            if self._numbers is None
+            else [self._numbers.index(number) for number in numbers if number in self._numbers]
+        )
 
     def by_l1_id(self, l1_id):
         """The event with this extended L1 id. KeyError if no event has it; ValueError if different events have it, because it repeats within a run:
@@ -61,8 +65,12 @@ class Events:
         event = self[numbers[0]]
         ids = sorted({self[number].global_id for number in numbers}) if len(numbers) > 1 else []
         if len(ids) > 1:
-            named = ", ".join(f"{one:#x}" for one in ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
-            raise ValueError(f"{len(ids)} events have the L1 id {operator.index(l1_id):#010x}: global ids {named}; by_global_id() tells them apart")
+            named = ", ".join(f"{one:#x}" for one in ids[:_NAMED]) + (
+                f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+            )
+            raise ValueError(
+                f"{len(ids)} events have the L1 id {operator.index(l1_id):#010x}: global ids {named}; by_global_id() tells them apart"
+            )
         return event
 
     def by_global_id(self, global_id):
@@ -102,7 +110,11 @@ class Events:
 
     def _pieces(self, fields, library, decoder, piece):
         decoders = decoders_of(decoder)
-        fields = [fields] if isinstance(fields, str) else list(fields if fields is not None else ("l1_id",) if decoders else _EVENT_FIELDS)
+        fields = (
+            [fields]
+            if isinstance(fields, str)
+            else list(fields if fields is not None else ("l1_id",) if decoders else _EVENT_FIELDS)
+        )
         for name in fields:
             if name not in FIELDS:
                 raise ValueError(f"there is no field {name}; there are {', '.join(FIELDS)}")
@@ -162,7 +174,14 @@ class _Pieces:
     """Columns of `events` events at a time, or of all. Events before a damaged one are returned before its error is raised."""
 
     def __init__(self, cursor, paths, fields, library, decoders, events):
-        self._cursor, self._paths, self._fields, self._library, self._decoders, self._events = cursor, paths, fields, library, decoders, events
+        self._cursor, self._paths, self._fields, self._library, self._decoders, self._events = (
+            cursor,
+            paths,
+            fields,
+            library,
+            decoders,
+            events,
+        )
         self._error = None  # of a damaged event after the last piece returned
 
     def __iter__(self):
@@ -172,14 +191,18 @@ class _Pieces:
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        columns = self._decoded() if self._decoders else Columns.of(self._cursor.read(self._fields, self._events, hold=True))
+        columns = (
+            self._decoded() if self._decoders else Columns.of(self._cursor.read(self._fields, self._events, hold=True))
+        )
         if columns.events == 0:
             raise StopIteration
         return self._in_library(columns)
 
     def read(self):
         """All events in one piece."""
-        return self._in_library(self._decoded() if self._decoders else Columns.of(self._cursor.read(self._fields, _MOST)))
+        return self._in_library(
+            self._decoded() if self._decoders else Columns.of(self._cursor.read(self._fields, _MOST))
+        )
 
     def _in_library(self, columns):
         return columns.to_awkward() if self._library == "ak" else columns
@@ -189,7 +212,11 @@ class _Pieces:
         parts, done, step, most = [], 0, 16, self._events or _MOST
         while True:
             try:
-                part = Columns.of(self._cursor.read(fields_for_decoders(self._fields), min(step, most - done), hold=self._events is not None))
+                part = Columns.of(
+                    self._cursor.read(
+                        fields_for_decoders(self._fields), min(step, most - done), hold=self._events is not None
+                    )
+                )
             except DataError as error:
                 if not parts or self._events is None:
                     raise

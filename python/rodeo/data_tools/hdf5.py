@@ -17,7 +17,7 @@ from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, end, names
 
 FORMAT, VERSION = "rodeo-events", 2
 READ = (1, 2)  # 1 has no checksums
-END = 0xffffffff  # marks the end, in place of an event's size
+END = 0xFFFFFFFF  # marks the end, in place of an event's size
 SLAB = 1 << 20  # size of HDF5 chunks of the dataset /bytes, and of one read
 
 
@@ -43,7 +43,7 @@ class Written(io.RawIOBase):
     def write(self, data):
         left, wanted = memoryview(data).cast("B"), len(data)
         while len(left):
-            left = left[self._tried(lambda: self.file.write(left), len(left)):]
+            left = left[self._tried(lambda: self.file.write(left), len(left)) :]
         return wanted
 
     def readinto(self, buffer):
@@ -78,7 +78,11 @@ class Columns:
     """Compressed datasets that grow, in the groups event, fragment and chunk. `checksums` has the CRC-32 of the values of each."""
 
     def __init__(self, file, level):
-        self.file, self.options, self.rows = file, {"compression": "gzip", "compression_opts": level, "shuffle": True} if level else {}, {}
+        self.file, self.options, self.rows = (
+            file,
+            {"compression": "gzip", "compression_opts": level, "shuffle": True} if level else {},
+            {},
+        )
         self.checksums = {}
 
     def append(self, name, values):
@@ -86,7 +90,9 @@ class Columns:
         self.checksums[name] = zlib.crc32(_little(values), self.checksums.get(name, 0))
         if name not in self.rows:
             rows = SLAB if values.dtype == np.uint8 else 16384
-            self.file.create_dataset(name, shape=(0,), maxshape=(None,), dtype=values.dtype, chunks=(rows,), **self.options)
+            self.file.create_dataset(
+                name, shape=(0,), maxshape=(None,), dtype=values.dtype, chunks=(rows,), **self.options
+            )
             self.rows[name] = 0
         dataset, before = self.file[name], self.rows[name]
         self.rows[name] = before + len(values)
@@ -117,7 +123,12 @@ def convert(paths, output, level=4, form="table"):
 def say_made(events, output, form):
     """Prints the name and contents of the new file in the format of `-o`."""
     name = os.fsencode(output).decode("utf-8", "backslashreplace")
-    columns = {"file": name, "events": len(events) - events.error_count, "damaged_events": events.error_count, "bytes": os.path.getsize(output)}
+    columns = {
+        "file": name,
+        "events": len(events) - events.error_count,
+        "damaged_events": events.error_count,
+        "bytes": os.path.getsize(output),
+    }
     if form == "json":
         print(json.dumps(columns))
     elif form == "csv":
@@ -129,10 +140,19 @@ def say_made(events, output, form):
 
 def refuse_other_runs(events, paths):
     """Refuses files of several runs: the HDF5 file is converted back to one event file, which has one run."""
-    runs = [(path, number) for path, number in ((path, events.info(i).get("run_number")) for i, path in enumerate(paths)) if number is not None]
+    runs = [
+        (path, number)
+        for path, number in ((path, events.info(i).get("run_number")) for i, path in enumerate(paths))
+        if number is not None
+    ]
     for path, number in runs:
         if number != runs[0][1]:
-            raise Refused("data.other_run", f"is of run {number}, {os.fsdecode(runs[0][0])} is of run {runs[0][1]}", path, "convert the files of one run at a time")
+            raise Refused(
+                "data.other_run",
+                f"is of run {number}, {os.fsdecode(runs[0][0])} is of run {runs[0][1]}",
+                path,
+                "convert the files of one run at a time",
+            )
 
 
 def told(events):
@@ -221,8 +241,12 @@ def back(path):
         raise Refused("data.unknown_kind", f"is not a readable HDF5 file ({error})", path) from None
     with file:
         if file.attrs.get("format") != FORMAT or file.attrs.get("version") not in READ:
-            raise Refused("data.unknown_kind", "is an HDF5 file, but not one that `rodeo data convert` made", path,
-                          "its attribute `format` must be rodeo-events, `version` 1 or 2")
+            raise Refused(
+                "data.unknown_kind",
+                "is an HDF5 file, but not one that `rodeo data convert` made",
+                path,
+                "its attribute `format` must be rodeo-events, `version` 1 or 2",
+            )
         records = [f"file/{number}" for number in range(max(1, int(file.attrs.get("files", 1))))]
         if "event/byte_offsets" not in file or not all(name in file for name in records):
             raise Refused("data.damaged", "the HDF5 file lacks event offsets or file records", path)
@@ -262,7 +286,12 @@ def refuse_what_was_changed(file, path):
         if name not in file:
             raise Refused("data.damaged", f"/{name} is missing", path)
         if _sum(file, name, path) != checksum:
-            raise Refused("data.damaged", f"/{name} was changed: its checksum does not match", path, "convert the event files once more")
+            raise Refused(
+                "data.damaged",
+                f"/{name} was changed: its checksum does not match",
+                path,
+                "convert the event files once more",
+            )
     if attributes_sum(file) != attributes:
         raise Refused("data.damaged", "the attributes were changed: their checksum does not match", path)
 
@@ -274,7 +303,7 @@ def _sum(file, name, path):
         return None
     for at in range(0, dataset.shape[0], SLAB):
         try:
-            checksum = zlib.crc32(_little(dataset[at:at + SLAB]), checksum)
+            checksum = zlib.crc32(_little(dataset[at : at + SLAB]), checksum)
         except OSError as error:
             raise Refused("data.damaged", f"/{name} cannot be read ({error})", path) from None
     return checksum
@@ -290,13 +319,20 @@ def refuse_other_columns(columns, number, event, path):
     """For a file without checksums: refuses columns that differ from the header of the event."""
     for field, value in layout.header_fields(event).items():
         if number >= len(columns[field]) or int(columns[field][number]) != value:
-            raise Refused("data.damaged", f"/event/{field}: the value of event {number} differs from its bytes", path, "convert the event files once more")
+            raise Refused(
+                "data.damaged",
+                f"/event/{field}: the value of event {number} differs from its bytes",
+                path,
+                "convert the event files once more",
+            )
 
 
 def _read(file, name, kind, path, where=slice(None)):
     """Reads values and refuses other types: converted to bytes, they would make wrong events."""
     if not np.issubdtype(file[name].dtype, kind) or file[name].ndim != 1:
-        raise Refused("data.damaged", f"/{name} is {file[name].dtype}, not the type that `rodeo data convert` writes", path)
+        raise Refused(
+            "data.damaged", f"/{name} is {file[name].dtype}, not the type that `rodeo data convert` writes", path
+        )
     try:
         return file[name][where]
     except OSError as error:
@@ -313,15 +349,23 @@ def _send_events(file, path, out):
     columns = {} if checked else {field: _column(file, field, path) for field in layout.HEADER_FIELDS}
     progress, done, at = Progress(f"converting {path}", len(sizes)), 0, 0
     while done < len(sizes):
-        count = max(1, int(np.searchsorted(np.cumsum(sizes[done:done + 100_000]), 8 * SLAB)))
-        total = int(sizes[done:done + count].sum())
+        count = max(1, int(np.searchsorted(np.cumsum(sizes[done : done + 100_000]), 8 * SLAB)))
+        total = int(sizes[done : done + count].sum())
         slab, place = _read(file, "bytes", np.uint8, path, slice(at, at + total)).tobytes() if total else b"", 0
-        wanted = _read(file, "event/crc32", np.integer, path, slice(done, done + count)).tolist() if checked else [None] * count
-        for number, size in enumerate(sizes[done:done + count].tolist()):
-            event = slab[place:place + size]
+        wanted = (
+            _read(file, "event/crc32", np.integer, path, slice(done, done + count)).tolist()
+            if checked
+            else [None] * count
+        )
+        for number, size in enumerate(sizes[done : done + count].tolist()):
+            event = slab[place : place + size]
             if checked and (number >= len(wanted) or zlib.crc32(event) != wanted[number]):
-                raise Refused("data.damaged", f"event {done + number} of /bytes was changed: its checksum does not match", path,
-                              "convert the event files once more")
+                raise Refused(
+                    "data.damaged",
+                    f"event {done + number} of /bytes was changed: its checksum does not match",
+                    path,
+                    "convert the event files once more",
+                )
             if not checked:
                 refuse_other_columns(columns, done + number, event, path)
             out.write(struct.pack("<I", size))

@@ -18,7 +18,12 @@ def function_of(text):
     file, name = (file + ".py", name) if file else (text, "keep")
     spec = importlib.util.spec_from_file_location("rodeo_users_filter", file)
     if spec is None or spec.loader is None:
-        raise Refused("data.function", "is not a Python file: its name lacks .py", file, "--python FILE.py[:FUNCTION]; without a name, the function is `keep`")
+        raise Refused(
+            "data.function",
+            "is not a Python file: its name lacks .py",
+            file,
+            "--python FILE.py[:FUNCTION]; without a name, the function is `keep`",
+        )
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     try:
@@ -27,7 +32,12 @@ def function_of(text):
         raise failed(error, file, "cannot be run") from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise Refused("data.function", f"has no function `{name}`", file, "name one: --python FILE.py:FUNCTION; without a name it is `keep`")
+        raise Refused(
+            "data.function",
+            f"has no function `{name}`",
+            file,
+            "name one: --python FILE.py:FUNCTION; without a name it is `keep`",
+        )
     return function, file
 
 
@@ -78,7 +88,12 @@ def judge(text, hang_s, paths):
         in_turn = in_turn + 1 if answer == b"t" else 0
         if in_turn == _MOST_IN_TURN:
             answers.flush()
-            raise Refused("data.function", f"took longer than {hang_s:g} s at {in_turn} events in turn", file, "allow more time with --hang TIME")
+            raise Refused(
+                "data.function",
+                f"took longer than {hang_s:g} s at {in_turn} events in turn",
+                file,
+                "allow more time with --hang TIME",
+            )
     answers.flush()
 
 
@@ -90,7 +105,9 @@ def _answer(function, file, number, event, hang_s):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except _TooLong as late:
-        say(f"{_place(late, file)}: took longer than {hang_s:g} s at event {number} (L1 id {event.l1_id:#010x}), which is left out")
+        say(
+            f"{_place(late, file)}: took longer than {hang_s:g} s at event {number} (L1 id {event.l1_id:#010x}), which is left out"
+        )
         return b"t"
     except (Exception, SystemExit) as error:
         raise failed(error, file, f"failed at event {number} (L1 id {event.l1_id:#010x})") from error

@@ -5,8 +5,8 @@ import zlib
 
 import numpy as np
 
-EVENT, ROB, ROD = 0xaa1234aa, 0xdd1234dd, 0xee1234ee
-LONG = 0xffff - 8  # chunks of at least this size have it in a separate word
+EVENT, ROB, ROD = 0xAA1234AA, 0xDD1234DD, 0xEE1234EE
+LONG = 0xFFFF - 8  # chunks of at least this size have it in a separate word
 
 
 def uncompressed(raw):
@@ -19,7 +19,7 @@ def uncompressed(raw):
     if words[compression] == 0:
         return raw
     checksum = int(words[6 + status])
-    stored = bytes(raw[4 * header:len(raw) - (4 if checksum else 0)])
+    stored = bytes(raw[4 * header : len(raw) - (4 if checksum else 0)])
     payload = zlib.decompressobj().decompress(stored, 4 * int(words[compression + 1]))
     changed = words[:header].copy()
     changed[1] = header + len(payload) // 4 + (1 if checksum else 0)
@@ -32,7 +32,18 @@ def uncompressed(raw):
     return changed.tobytes() + payload + end
 
 
-HEADER_FIELDS = ("source_id", "status", "time_ns", "global_id", "run_type", "run_number", "lumi_block", "l1_id", "bcid", "trigger_type")
+HEADER_FIELDS = (
+    "source_id",
+    "status",
+    "time_ns",
+    "global_id",
+    "run_type",
+    "run_number",
+    "lumi_block",
+    "l1_id",
+    "bcid",
+    "trigger_type",
+)
 
 
 def header_fields(raw):
@@ -44,7 +55,21 @@ def header_fields(raw):
         return {}
     status = struct.unpack_from(f"<{words[5]}I", raw, 24)
     own = struct.unpack_from("<11I", raw, 28 + 4 * words[5])
-    return dict(zip(HEADER_FIELDS, (words[4], status[0] if status else 0, own[0] * 1_000_000_000 + own[1], own[3] << 32 | own[2], own[4], own[5], own[6], *own[7:10])))
+    return dict(
+        zip(
+            HEADER_FIELDS,
+            (
+                words[4],
+                status[0] if status else 0,
+                own[0] * 1_000_000_000 + own[1],
+                own[3] << 32 | own[2],
+                own[4],
+                own[5],
+                own[6],
+                *own[7:10],
+            ),
+        )
+    )
 
 
 def data_of_fragments(raw):
@@ -88,12 +113,12 @@ def file_records(path):
         return at + 4 + (word(at) + 3) // 4 * 4
 
     at = 4 * word(4)
-    if word(at) == 0x1234aabb:
+    if word(at) == 0x1234AABB:
         at = text_end(text_end(at + 4))
-    if word(at) == 0x1234aabc:
+    if word(at) == 0x1234AABC:
         count, at = word(at + 4), at + 8
         for _ in range(count):
             at = text_end(at)
-    if word(at) == 0x1234bbbb:
+    if word(at) == 0x1234BBBB:
         at += 4 * word(at + 4)
     return head[:at]

@@ -8,9 +8,33 @@ import numpy as np
 
 from rodeo.data_tools import layout
 
-EVENT_FIELDS = ("l1_id", "global_id", "bcid", "run_number", "lumi_block", "run_type", "trigger_type", "time_ns", "status", "source_id", "file")
-FRAGMENT_FIELDS = tuple(f"fragment.{name}" for name in (
-    "source_id", "l1_id", "bcid", "trigger_type", "run_number", "detector_event_type", "status", "missing_links", "removed_links"))
+EVENT_FIELDS = (
+    "l1_id",
+    "global_id",
+    "bcid",
+    "run_number",
+    "lumi_block",
+    "run_type",
+    "trigger_type",
+    "time_ns",
+    "status",
+    "source_id",
+    "file",
+)
+FRAGMENT_FIELDS = tuple(
+    f"fragment.{name}"
+    for name in (
+        "source_id",
+        "l1_id",
+        "bcid",
+        "trigger_type",
+        "run_number",
+        "detector_event_type",
+        "status",
+        "missing_links",
+        "removed_links",
+    )
+)
 CHUNK_FIELDS = ("chunk.link", "chunk.status", "chunk.size")
 PIECE_EVENTS = 20_000  # at most
 PIECE_BYTES = 32 << 20  # of events of mean size, at most
@@ -60,6 +84,19 @@ def raw_pieces(events, paths, chunks):
             at += len(part)
             offsets[i + 1] = at
         fragment_at = np.array(fragment_at, np.int64)
-        chunk_at = layout.places_of_chunks(columns["chunk.size"], columns["fragment.chunk_offsets"], fragment_at) if chunks else np.zeros(0, np.int64)
+        chunk_at = (
+            layout.places_of_chunks(columns["chunk.size"], columns["fragment.chunk_offsets"], fragment_at)
+            if chunks
+            else np.zeros(0, np.int64)
+        )
         joined = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
-        yield RawPiece(columns, columns.events, joined, offsets, fragment_at, np.array(fragment_size, np.int64), chunk_at, np.array(crcs, np.uint32))
+        yield RawPiece(
+            columns,
+            columns.events,
+            joined,
+            offsets,
+            fragment_at,
+            np.array(fragment_size, np.int64),
+            chunk_at,
+            np.array(crcs, np.uint32),
+        )

@@ -10,14 +10,23 @@ from rodeo.data_tools.running import Progress, end, names, needed, new_file, run
 def convert(paths, output, form="table"):
     uproot, ak = needed("uproot", "converting to ROOT"), needed("awkward", "converting to ROOT")
     events = open_files(paths)
-    groups = {"fragment": FRAGMENT_FIELDS, **({"chunk": ("chunk.source_id", *CHUNK_FIELDS)} if holds_chunk_records(events) else {})}
+    groups = {
+        "fragment": FRAGMENT_FIELDS,
+        **({"chunk": ("chunk.source_id", *CHUNK_FIELDS)} if holds_chunk_records(events) else {}),
+    }
     progress = Progress(f"converting to {output}", len(events))
     with new_file(output) as part:
         with uproot.recreate(part) as file:
             fields = [*EVENT_FIELDS, *(name for fields in groups.values() for name in fields)]
             # The columns come from an empty piece: the tree is the same with and without events.
             none = branches(ak, events[:0].read(fields), groups)
-            tree, done = file.mktree("events", {name: array.dtype if name in EVENT_FIELDS else array.type.content for name, array in none.items()}), 0
+            tree, done = (
+                file.mktree(
+                    "events",
+                    {name: array.dtype if name in EVENT_FIELDS else array.type.content for name, array in none.items()},
+                ),
+                0,
+            )
             for columns in events.iterate(fields, events=piece_of(events, paths)):
                 tree.extend(branches(ak, columns, groups))
                 done += columns.events
@@ -32,7 +41,9 @@ def branches(ak, columns, groups):
     out = {name: columns[name] for name in EVENT_FIELDS}
     for group, fields in groups.items():
         offsets = ak.index.Index64(columns[f"{group}.offsets"])
-        record = ak.contents.RecordArray([ak.contents.NumpyArray(columns[name]) for name in fields], [name.partition(".")[2] for name in fields])
+        record = ak.contents.RecordArray(
+            [ak.contents.NumpyArray(columns[name]) for name in fields], [name.partition(".")[2] for name in fields]
+        )
         out[group] = ak.Array(ak.contents.ListOffsetArray(offsets, record))
     return out
 

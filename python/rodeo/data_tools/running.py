@@ -11,7 +11,13 @@ from rodeo import saying
 DONE, FAILED, USAGE, REFUSED, NOT_VERIFIED = 0, 1, 2, 5, 7
 
 # Exit status of the error codes that are not plain failures.
-_STATUS = {"file.exists": REFUSED, "cli.bad_value": USAGE, "cli.usage": USAGE, "data.recording": USAGE, "data.other_run": USAGE}
+_STATUS = {
+    "file.exists": REFUSED,
+    "cli.bad_value": USAGE,
+    "cli.usage": USAGE,
+    "data.recording": USAGE,
+    "data.other_run": USAGE,
+}
 
 
 class Refused(Exception):
@@ -47,15 +53,21 @@ def needed(module, wanted_by):
     try:
         return importlib.import_module(module)
     except ImportError as missing:
-        raise Refused("cli.python", f"{wanted_by} needs the Python package {module}, which is missing ({missing})", sys.executable,
-                      f"pip install {module}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3") from missing
+        raise Refused(
+            "cli.python",
+            f"{wanted_by} needs the Python package {module}, which is missing ({missing})",
+            sys.executable,
+            f"pip install {module}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3",
+        ) from missing
 
 
 def run(work, *arguments):
     """Calls work(*arguments), prints its error to stderr and returns the exit status. Prints a traceback only with `--log debug`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if os.environ.get("RODEO_LOG") != "debug":
-        sys.unraisablehook = sys.excepthook = lambda *_: None  # silences libraries that clean up after an error that is reported
+        sys.unraisablehook = sys.excepthook = lambda *_: (
+            None
+        )  # silences libraries that clean up after an error that is reported
     try:
         return work(*arguments) or DONE
     except KeyboardInterrupt:
@@ -87,7 +99,10 @@ def _said(error):
     if isinstance(error, ValueError) and str(error).startswith("error["):  # raised by rodeo.data
         return str(error), getattr(error, "code", "")
     if isinstance(error, MemoryError):
-        return "error[data.memory]: there is not enough memory\n  end other programs, or convert fewer files at a time", ""
+        return (
+            "error[data.memory]: there is not enough memory\n  end other programs, or convert fewer files at a time",
+            "",
+        )
     if isinstance(error, OSError):
         where = _text(error.filename) + ": " if error.filename else ""
         return f"error[file.write]: {where}{error.strerror or error}", "file.write"
@@ -140,17 +155,26 @@ def new_file(path):
         try:
             os.link(part, path)  # unlike a rename, does not overwrite a file created in the meantime
         except FileExistsError:
-            raise Refused("file.exists", "is there already", path, "it was created during the conversion: name another file") from None
+            raise Refused(
+                "file.exists", "is there already", path, "it was created during the conversion: name another file"
+            ) from None
         except OSError:  # a file system without links
             if os.path.lexists(path):
-                raise Refused("file.exists", "is there already", path, "it was created during the conversion: name another file") from None
+                raise Refused(
+                    "file.exists", "is there already", path, "it was created during the conversion: name another file"
+                ) from None
             os.rename(part, path)
     except BrokenPipeError:
         raise
     except OSError as error:  # names the output, not the temporary file
         if error.filename is not None and os.fspath(error.filename) != part:
             raise
-        raise Refused("file.write", error.strerror or str(error), path, "free space there, raise the limit (ulimit -f), or name another file") from error
+        raise Refused(
+            "file.write",
+            error.strerror or str(error),
+            path,
+            "free space there, raise the limit (ulimit -f), or name another file",
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(part)

@@ -35,7 +35,9 @@ class Samples:
             self.close()
             raise StopIteration
         if found is False:
-            raise TimeoutError(f"error[data.timeout]: no event came for {self._timeout_s} s: the run is paused, or has no triggers\n  wait longer with timeout_s, or see `rodeo readout status`")
+            raise TimeoutError(
+                f"error[data.timeout]: no event came for {self._timeout_s} s: the run is paused, or has no triggers\n  wait longer with timeout_s, or see `rodeo readout status`"
+            )
         event, self.sequence, self.time_ns, missed = found
         self.taken += 1
         self.missed += missed
@@ -65,8 +67,12 @@ def sample(readout="", *, timeout_s=None, events=None, stream=None, bus="", prov
         if text:
             raise ValueError("a readout of this machine, or a stream of the network, not both")
         if not hasattr(module.Sampler, "from_network"):
-            raise ValueError("error[data.no_network]: this package has no network: the wheel reads files and the readouts of this machine")
-        sampler = module.Sampler.from_network(stream, bus=os.fsdecode(bus), provider=provider, secret_file=os.fsdecode(secret_file))
+            raise ValueError(
+                "error[data.no_network]: this package has no network: the wheel reads files and the readouts of this machine"
+            )
+        sampler = module.Sampler.from_network(
+            stream, bus=os.fsdecode(bus), provider=provider, secret_file=os.fsdecode(secret_file)
+        )
     else:
         sampler = module.Sampler("", text) if "/" in text else module.Sampler(text, "")
     return Samples(sampler, timeout_s, events)

@@ -43,7 +43,12 @@ def run(arguments):
     stop = _Stop()
     network = {}
     if arguments.stream:
-        network = {"stream": arguments.stream, "bus": arguments.bus, "provider": arguments.provider, "secret_file": arguments.secret_file}
+        network = {
+            "stream": arguments.stream,
+            "bus": arguments.bus,
+            "provider": arguments.provider,
+            "secret_file": arguments.secret_file,
+        }
     source = {"readout": arguments.name, "files": arguments.input, "network": network}
     page = None if arguments.no_page else Page(os.path.basename(arguments.file), arguments.port)
     terminal = Terminal(page.address if page is not None else "", arguments.json == "-")
@@ -130,15 +135,35 @@ def _times(count):
 def _report(monitors, saved, arguments):
     say(f"{_state(monitors)}; saved: {', '.join(saved) or 'nothing'}")
     if arguments.json:
-        text = json.dumps(
-            {"events": monitors.events, "missed": monitors.missed, "damaged": monitors.damaged, "restarts": monitors.deaths, "saved": saved,
-             "monitors": {name: {"threw": one.threw, "hung": one.hung, "left_out": one.left_out} for name, one in monitors.counts.items()}}, indent=2) + "\n"
+        text = (
+            json.dumps(
+                {
+                    "events": monitors.events,
+                    "missed": monitors.missed,
+                    "damaged": monitors.damaged,
+                    "restarts": monitors.deaths,
+                    "saved": saved,
+                    "monitors": {
+                        name: {"threw": one.threw, "hung": one.hung, "left_out": one.left_out}
+                        for name, one in monitors.counts.items()
+                    },
+                },
+                indent=2,
+            )
+            + "\n"
+        )
         if arguments.json == "-":
             sys.stdout.write(text)
         else:
             with open(arguments.json, "w") as file:
                 file.write(text)
-    return PARTIAL if monitors.damaged or monitors.deaths or any(one.threw or one.hung or one.left_out for one in monitors.counts.values()) else DONE
+    return (
+        PARTIAL
+        if monitors.damaged
+        or monitors.deaths
+        or any(one.threw or one.hung or one.left_out for one in monitors.counts.values())
+        else DONE
+    )
 
 
 def main():

@@ -39,7 +39,11 @@ class Door:
         check_addressed(headers.get("host"), headers.get("origin"), self._hosts)
         if scope["path"] == "/" and (given := parse_qs(scope["query_string"].decode("latin-1")).get("token")):
             if not _same(given[0], self.token):
-                raise Refused("monitor.token", "the token of this address is wrong: it belongs to an earlier start or another monitor", _PRINTED)
+                raise Refused(
+                    "monitor.token",
+                    "the token of this address is wrong: it belongs to an earlier start or another monitor",
+                    _PRINTED,
+                )
             return True
         if not _same(_cookie(headers.get("cookie", ""), self._cookie_name), self._cookie):
             raise Refused("monitor.token", "this address lacks the token of the page", _PRINTED)
@@ -58,6 +62,18 @@ def _cookie(header, name):
 
 
 async def _answer(send, status, headers, body):
-    headers = {**headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Content-Length": str(len(body))}
-    await send({"type": "http.response.start", "status": status, "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()]})
+    headers = {
+        **headers,
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Content-Length": str(len(body)),
+    }
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        }
+    )
     await send({"type": "http.response.body", "body": body})

@@ -27,7 +27,9 @@ def _drawn(name, histogram, width, height):
         return [title, " " * _LABEL + " nothing yet"]
     if len(axes) == 2:
         rows = _map(histogram, wide, height)
-        labels = [edge_text(axes[1], top=True), *[""] * (height - 2), edge_text(axes[1], top=False)] if height > 1 else [""]
+        labels = (
+            [edge_text(axes[1], top=True), *[""] * (height - 2), edge_text(axes[1], top=False)] if height > 1 else [""]
+        )
     else:
         values = column_heights(flat(histogram), wide)
         top = float(values.max()) if len(values) else 0.0
@@ -65,7 +67,9 @@ def finite(histogram):
 
 def order(axis):
     """Bins in the order shown: categories that were added as they came are sorted."""
-    return sorted(range(len(axis)), key=axis.value) if is_category(axis) and axis.traits.growth else list(range(len(axis)))
+    return (
+        sorted(range(len(axis)), key=axis.value) if is_category(axis) and axis.traits.growth else list(range(len(axis)))
+    )
 
 
 def column_heights(values, columns):
@@ -79,14 +83,20 @@ def column_heights(values, columns):
 
 
 def _columns(values, top, height):
-    eighths = np.zeros(len(values), int) if top <= 0 else np.ceil(np.clip(values, 0, None) / top * height * 8).astype(int)
+    eighths = (
+        np.zeros(len(values), int) if top <= 0 else np.ceil(np.clip(values, 0, None) / top * height * 8).astype(int)
+    )
     return ["".join(_COLUMN[min(max(one - 8 * row, 0), 8)] for one in eighths) for row in reversed(range(height))]
 
 
 def _map(histogram, width, height):
     cells = rebinned(histogram, width, height)
     top = cells.max()
-    level = np.zeros(cells.shape, int) if top <= 0 else np.ceil(np.clip(cells, 0, None) / top * (len(_SHADE) - 1)).astype(int)
+    level = (
+        np.zeros(cells.shape, int)
+        if top <= 0
+        else np.ceil(np.clip(cells, 0, None) / top * (len(_SHADE) - 1)).astype(int)
+    )
     stretch = max(1, width // max(cells.shape[0], 1))
     rows = ["".join(_SHADE[one] * stretch for one in level[:, y]) for y in reversed(range(cells.shape[1]))]
     return (rows + [" " * len(rows[0])] * height)[:height]
@@ -104,7 +114,7 @@ def rebinned(histogram, wide, high):
 def _below(axis, width):
     left, right, label = edge_text(axis, top=False), edge_text(axis, top=True), axis.label or axis.name
     room = width - len(left) - len(right)
-    return left + (f"{label[:room - 2]:^{room}}" if room > 4 else " " * max(room, 1)) + right
+    return left + (f"{label[: room - 2]:^{room}}" if room > 4 else " " * max(room, 1)) + right
 
 
 def is_category(axis):
@@ -141,7 +151,7 @@ def screen(blocks, columns, rows, height=6):
     drawn = [draw(name, one, width, height) for name, one in blocks[:most]]
     lines = []
     for first in range(0, len(drawn), across):
-        row = drawn[first:first + across]
+        row = drawn[first : first + across]
         for at in range(max(len(block) for block in row)):
             lines.append("  ".join(f"{block[at] if at < len(block) else '':<{width}}" for block in row).rstrip())
         lines.append("")

@@ -27,4 +27,8 @@ def needs(package):
         return importlib.import_module(package)
     except ImportError as error:
         name = package.split(".")[0]
-        raise MonitorError("monitor.package", f"`rodeo events monitor` needs the Python package {name}: {error}", f"{sys.executable} -m pip install {name}") from None
+        raise MonitorError(
+            "monitor.package",
+            f"`rodeo events monitor` needs the Python package {name}: {error}",
+            f"{sys.executable} -m pip install {name}",
+        ) from None

@@ -23,16 +23,28 @@ def load(path):
     try:
         specification.loader.exec_module(module)
     except ModuleNotFoundError as error:
-        raise MonitorError("monitor.file", f"{where(error, path)}: {error}", f"{sys.executable} -m pip install {error.name}", INVALID) from error
+        raise MonitorError(
+            "monitor.file", f"{where(error, path)}: {error}", f"{sys.executable} -m pip install {error.name}", INVALID
+        ) from error
     except BaseException as error:
         raise MonitorError("monitor.file", f"{where(error, path)}: {said(error)}", status=INVALID) from error
     monitors = [one for one in vars(module).values() if isinstance(one, Monitor)]
     if not monitors:
-        raise MonitorError("monitor.none", f"{path} has no monitor", "@rodeo.monitor(size=hist.Hist(...)) above a function makes one", INVALID)
+        raise MonitorError(
+            "monitor.none",
+            f"{path} has no monitor",
+            "@rodeo.monitor(size=hist.Hist(...)) above a function makes one",
+            INVALID,
+        )
     names = [one.name for one in monitors]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise MonitorError("monitor.file", f"{path} has two monitors called {twice}", 'rename one with @rodeo.monitor(name="...", ...)', INVALID)
+        raise MonitorError(
+            "monitor.file",
+            f"{path} has two monitors called {twice}",
+            'rename one with @rodeo.monitor(name="...", ...)',
+            INVALID,
+        )
     return monitors
 
 

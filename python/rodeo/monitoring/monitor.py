@@ -30,14 +30,20 @@ class Monitor:
             raise TypeError(f"monitor {self.name} has no histogram: @rodeo.monitor(size=hist.Hist(...))")
         for name, one in self.histograms.items():
             if not (hasattr(one, "axes") and hasattr(one, "fill") and hasattr(one, "view")):
-                raise TypeError(f"{name} of monitor {self.name} is {type(one).__name__}, not a histogram of the package hist")
+                raise TypeError(
+                    f"{name} of monitor {self.name} is {type(one).__name__}, not a histogram of the package hist"
+                )
             if bytes_of(one) > MOST_BYTES:
-                raise ValueError(f"histogram {name} of monitor {self.name} has {bytes_of(one) >> 20} MiB; at most {MOST_BYTES >> 20} can be shown and kept")
+                raise ValueError(
+                    f"histogram {name} of monitor {self.name} has {bytes_of(one) >> 20} MiB; at most {MOST_BYTES >> 20} can be shown and kept"
+                )
         taken = inspect.signature(self.function).parameters.values()
         if not any(one.kind is one.VAR_KEYWORD for one in taken):
             missing = [name for name in self.histograms if name not in {one.name for one in taken}]
             if missing:
-                raise TypeError(f"monitor {self.name} takes no argument {missing[0]}: def {self.name}(event, {', '.join(self.histograms)})")
+                raise TypeError(
+                    f"monitor {self.name} takes no argument {missing[0]}: def {self.name}(event, {', '.join(self.histograms)})"
+                )
 
 
 class TooLarge(MemoryError):

@@ -13,7 +13,12 @@ from rodeo.monitoring.door import Door
 from rodeo.monitoring.errors import MonitorError
 from rodeo.monitoring.svg import svg
 
-_HEADERS = {"Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
 
 _SHELL = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>__TITLE__</title><meta name="viewport" content="width=device-width">
@@ -59,13 +64,19 @@ class Page:
             self._socket.listen()  # at once: early connections wait for the thread and are not refused
         except OSError as error:
             self._socket.close()
-            raise MonitorError("monitor.port", f"the page cannot listen on 127.0.0.1:{port}: {error.strerror}", "use another --port, or --no-page") from error
+            raise MonitorError(
+                "monitor.port",
+                f"the page cannot listen on 127.0.0.1:{port}: {error.strerror}",
+                "use another --port, or --no-page",
+            ) from error
         self._shell = _SHELL.replace("__TITLE__", html.escape(title))
         self._now = ("", [], [])
         port = self._socket.getsockname()[1]
         door = Door(Starlette(routes=[Route("/", self._show_shell), Route("/now", self._show_now)]), port)
         self.address = f"http://127.0.0.1:{port}/?token={door.token}"
-        self._server = uvicorn.Server(uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1))
+        self._server = uvicorn.Server(
+            uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+        )
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True, name="page")
         self._thread.start()
 
@@ -85,4 +96,7 @@ class Page:
         state, blocks, messages = self._now
         said = "".join(f"<li>{html.escape(line)}</li>" for line in messages)
         figures = "".join(svg(name, one) for name, one in blocks)
-        return HTMLResponse(f"<p>{html.escape(state)}</p>{'<ul>' + said + '</ul>' if said else ''}<section>{figures}</section>", headers=_HEADERS)
+        return HTMLResponse(
+            f"<p>{html.escape(state)}</p>{'<ul>' + said + '</ul>' if said else ''}<section>{figures}</section>",
+            headers=_HEADERS,
+        )

@@ -14,11 +14,20 @@ def check(paths):
     for path in map(Path, paths):
         package = _ENDINGS.get(path.suffix)
         if package is None:
-            raise MonitorError("monitor.save_name", f"{path}: histograms are saved as .root, .h5 or .hdf5", "--save NAME.root", USAGE)
+            raise MonitorError(
+                "monitor.save_name", f"{path}: histograms are saved as .root, .h5 or .hdf5", "--save NAME.root", USAGE
+            )
         if not path.absolute().parent.is_dir():
-            raise MonitorError("monitor.save_name", f"{path}: there is no directory {path.absolute().parent}", "make it, or --save elsewhere", USAGE)
+            raise MonitorError(
+                "monitor.save_name",
+                f"{path}: there is no directory {path.absolute().parent}",
+                "make it, or --save elsewhere",
+                USAGE,
+            )
         if not os.access(path.absolute().parent, os.W_OK):
-            raise MonitorError("monitor.save_name", f"{path}: {path.absolute().parent} cannot be written", "--save elsewhere", USAGE)
+            raise MonitorError(
+                "monitor.save_name", f"{path}: {path.absolute().parent} cannot be written", "--save elsewhere", USAGE
+            )
         needs(package)
 
 

@@ -13,7 +13,9 @@ from rodeo.monitoring import worker
 from rodeo.monitoring.errors import FAILED, INVALID, UNREACHABLE, MonitorError
 from rodeo.monitoring.loading import code_at, is_same
 
-_MOST_HANGS = 3  # then a monitor of a running readout is left out. With files one is enough, because the same event comes again
+_MOST_HANGS = (
+    3  # then a monitor of a running readout is left out. With files one is enough, because the same event comes again
+)
 _MOST_DEATHS = 3  # of the process in sequence, without an event between them, while no monitor was running
 _LOAD_S = 60.0  # for the monitors' file and its imports
 _END_S = 5.0
@@ -50,9 +52,17 @@ class Supervisor:
         os.set_blocking(said.fileno(), False)
         self._state = self._context.RawArray("d", [worker.LOADING, math.inf, self.events, self.missed, 0])
         self._trace = Path(self._directory.name) / "where"
-        carry_on = {"histograms": self.histograms, "events": self.events, "missed": self.missed, "left_out": [name for name, one in self.counts.items() if one.left_out]}
+        carry_on = {
+            "histograms": self.histograms,
+            "events": self.events,
+            "missed": self.missed,
+            "left_out": [name for name, one in self.counts.items() if one.left_out],
+        }
         self._process = self._context.Process(
-            target=worker.work, args=(str(self.path), self.source, carry_on, self._state, there, str(self._trace), output, self.debug), daemon=True)
+            target=worker.work,
+            args=(str(self.path), self.source, carry_on, self._state, there, str(self._trace), output, self.debug),
+            daemon=True,
+        )
         self._process.start()
         there.close()
         output.close()
@@ -169,7 +179,11 @@ class Supervisor:
             return
         line = self._line_where_it_is()
         raise MonitorError(
-            "monitor.file", f"{self.path} hangs while it is loaded{line}: nothing for {self.load_s:g} s", "do long work in a monitor, or before", INVALID)
+            "monitor.file",
+            f"{self.path} hangs while it is loaded{line}: nothing for {self.load_s:g} s",
+            "do long work in a monitor, or before",
+            INVALID,
+        )
 
     def _end_hanging(self, name):
         line = self._line_where_it_is()
@@ -196,15 +210,21 @@ class Supervisor:
         self._deaths_since_event = self._deaths_since_event + 1 if self.events == self._events_at_death else 1
         self._events_at_death = self.events
         if not self.counts or self._deaths_since_event >= _MOST_DEATHS:
-            raise MonitorError("monitor.ended", f"the process of the monitors ended with {how}", "`--log debug` says more", FAILED)
+            raise MonitorError(
+                "monitor.ended", f"the process of the monitors ended with {how}", "`--log debug` says more", FAILED
+            )
         self.deaths += 1
-        self.tell(f"the process of the monitors ended ({how}) while no monitor ran; it restarts with the last histograms")
+        self.tell(
+            f"the process of the monitors ended ({how}) while no monitor ran; it restarts with the last histograms"
+        )
         self._start_again()
 
     def _begin_again(self, name, count):
         most = 1 if self.source["files"] else _MOST_HANGS
         if count.hung >= most:
-            self._leave_out(name, f"it failed {count.hung} times" if most > 1 else "it would fail at the same event again")
+            self._leave_out(
+                name, f"it failed {count.hung} times" if most > 1 else "it would fail at the same event again"
+            )
         self._start_again()
 
     def _start_again(self):

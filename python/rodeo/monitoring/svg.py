@@ -22,7 +22,7 @@ def svg(name, histogram):
 
 
 def _figure(name, histogram):
-    title = f'<figcaption><b>{html.escape(name)}</b> <span>{html.escape(summary(histogram))}</span></figcaption>'
+    title = f"<figcaption><b>{html.escape(name)}</b> <span>{html.escape(summary(histogram))}</span></figcaption>"
     axes = histogram.axes
     if len(axes) == 0 or 0 in histogram.shape:
         return f"<figure>{title}<p>nothing yet</p></figure>"
@@ -46,7 +46,11 @@ def _steps(histogram):
         down = f"V{_TOP + high}" if gap else ""
         path.append(f"H{left:.1f}V{_TOP + high * (1 - value / top):.1f}H{right:.1f}{down}")
     path.append(f"V{_TOP + high}Z")
-    return _vertical([(tick / top, number(tick)) for tick in ticks]) + f'<path class="fill" d="{"".join(path)}"/>' + _horizontal(histogram.axes[0])
+    return (
+        _vertical([(tick / top, number(tick)) for tick in ticks])
+        + f'<path class="fill" d="{"".join(path)}"/>'
+        + _horizontal(histogram.axes[0])
+    )
 
 
 def _cells(histogram):
@@ -57,7 +61,8 @@ def _cells(histogram):
     for x, y in np.argwhere(cells > 0).tolist():
         strength = 0.08 + 0.92 * cells[x, y] / top
         out.append(
-            f'<rect class="cell" x="{_LEFT + x * wide:.1f}" y="{_HEIGHT - _BOTTOM - (y + 1) * high:.1f}" width="{wide:.2f}" height="{high:.2f}" opacity="{strength:.2f}"/>')
+            f'<rect class="cell" x="{_LEFT + x * wide:.1f}" y="{_HEIGHT - _BOTTOM - (y + 1) * high:.1f}" width="{wide:.2f}" height="{high:.2f}" opacity="{strength:.2f}"/>'
+        )
     axis = histogram.axes[1]
     label = f'<text class="label" transform="translate(10 {(_HEIGHT - _BOTTOM + _TOP) / 2}) rotate(-90)" text-anchor="middle">{html.escape(axis.label or axis.name)}</text>'
     return _vertical([(at, text) for at, text in places(axis)]) + "".join(out) + _horizontal(histogram.axes[0]) + label
@@ -78,7 +83,9 @@ def _horizontal(axis):
     out = [f'<line class="axis" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{base}" y2="{base}"/>']
     for at, text in places(axis):
         out.append(f'<text x="{_LEFT + wide * at:.1f}" y="{base + 15}" text-anchor="middle">{html.escape(text)}</text>')
-    out.append(f'<text class="label" x="{_LEFT + wide / 2}" y="{_HEIGHT - 8}" text-anchor="middle">{html.escape(axis.label or axis.name)}</text>')
+    out.append(
+        f'<text class="label" x="{_LEFT + wide / 2}" y="{_HEIGHT - 8}" text-anchor="middle">{html.escape(axis.label or axis.name)}</text>'
+    )
     return "".join(out)
 
 

@@ -8,7 +8,13 @@ import time
 from rodeo.monitoring.drawing import draw, screen
 from rodeo.saying import say
 
-_ENTER, _LEAVE, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
+_ENTER, _LEAVE, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = (
+    "\x1b[?1049h\x1b[?25l",
+    "\x1b[?25h\x1b[?1049l",
+    "\x1b[H",
+    "\x1b[K",
+    "\x1b[J",
+)
 _FEW = 6  # messages on the screen
 _PLAIN_S = 10.0
 
@@ -75,13 +81,21 @@ class Terminal:
     def _draw(self, state, blocks):
         size = _size()
         head = [state, f"{self.address + '   ' if self.address else ''}Ctrl-C ends and saves", ""]
-        said = [part for message in self.messages for part in textwrap.wrap(message, size.columns - 1, subsequent_indent=" " * 10)]
+        said = [
+            part
+            for message in self.messages
+            for part in textwrap.wrap(message, size.columns - 1, subsequent_indent=" " * 10)
+        ]
         room = size.lines - len(head) - len(said) - 2
         lines, hidden = screen(blocks, size.columns, room)
         if hidden:
-            lines.append(f"and {hidden} more, on the page" if self.address else f"and {hidden} more: make the terminal larger")
-        lines = [*head, *lines, *said][:size.lines - 1]
-        sys.stdout.write(_HOME + "".join(line[:size.columns] + _REST_OF_LINE + "\n" for line in lines) + _REST_OF_SCREEN)
+            lines.append(
+                f"and {hidden} more, on the page" if self.address else f"and {hidden} more: make the terminal larger"
+            )
+        lines = [*head, *lines, *said][: size.lines - 1]
+        sys.stdout.write(
+            _HOME + "".join(line[: size.columns] + _REST_OF_LINE + "\n" for line in lines) + _REST_OF_SCREEN
+        )
         sys.stdout.flush()
 
 

@@ -30,10 +30,14 @@ def work(path, source, carry_on, state, connection, trace, output, debug):
     """`carry_on` is the state of the previous worker: histograms by monitor and name, events, and monitors to leave out."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # end with the supervisor
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles it
-    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))  # one bad value may make a histogram grow without limit
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY)
+    )  # one bad value may make a histogram grow without limit
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
-    sys.stdout.reconfigure(line_buffering=True)  # output must precede the last message: the supervisor reads no output after it
+    sys.stdout.reconfigure(
+        line_buffering=True
+    )  # output must precede the last message: the supervisor reads no output after it
     faulthandler.register(signal.SIGUSR1, file=open(trace, "w"), all_threads=False)
     state[SINCE] = time.monotonic()
     try:
@@ -50,7 +54,14 @@ def work(path, source, carry_on, state, connection, trace, output, debug):
 
 class _Worker:
     def __init__(self, monitors, path, source, carry_on, state, connection, debug):
-        self.monitors, self.path, self.source, self.state, self.connection, self.debug = monitors, path, source, state, connection, debug
+        self.monitors, self.path, self.source, self.state, self.connection, self.debug = (
+            monitors,
+            path,
+            source,
+            state,
+            connection,
+            debug,
+        )
         self.left_out = set(carry_on["left_out"])
         self.events, self.missed, self.damaged = carry_on["events"], carry_on["missed"], 0
         self.next_snapshot = 0.0
@@ -86,9 +97,14 @@ class _Worker:
         try:
             if self.source["files"]:
                 self.opened = rodeo.data.open(self.source["files"], damaged="skip")
-                missing = next((path for path in self.source["files"] if not glob.has_magic(path) and not os.path.exists(path)), None)
+                missing = next(
+                    (path for path in self.source["files"] if not glob.has_magic(path) and not os.path.exists(path)),
+                    None,
+                )
                 if missing is not None:
-                    raise MonitorError("file.open", f"there is no file {missing}", "put patterns in quotes: --input '*.data'")
+                    raise MonitorError(
+                        "file.open", f"there is no file {missing}", "put patterns in quotes: --input '*.data'"
+                    )
                 return itertools.islice(iter(self.opened), self.events, None)
             self.samples = rodeo.events.sample(self.source["readout"], timeout_s=_PATIENCE_S, **self.source["network"])
             return self.samples
@@ -116,7 +132,11 @@ class _Worker:
         if isinstance(error, MemoryError):
             self.left_out.add(one.name)
             one.histograms.clear()  # the supervisor keeps those sent last
-            why = str(error) if isinstance(error, TooLarge) else f"it needs more memory than the {_MOST_MEMORY >> 30} GiB that monitors have together"
+            why = (
+                str(error)
+                if isinstance(error, TooLarge)
+                else f"it needs more memory than the {_MOST_MEMORY >> 30} GiB that monitors have together"
+            )
             return self.connection.send(("left out", one.name, why))
         times = self.threw.get(one.name, (0,))[0]
         self.threw[one.name] = (times + 1, where(error, self.path), said(error))
@@ -128,11 +148,21 @@ class _Worker:
         missed = self.missed + (self.samples.missed if self.samples is not None else 0)
         damaged = 0 if self.opened is None else self.opened.error_count
         if damaged > self.told_of and self.told_of < _MOST_TOLD:
-            for error in self.opened.errors[self.told_of:_MOST_TOLD]:
+            for error in self.opened.errors[self.told_of : _MOST_TOLD]:
                 self.connection.send(("tell", str(error)))
             self.told_of = damaged
         self.state[MISSED] = missed
-        self.connection.send(("snapshot", {one.name: one.histograms for one in self.monitors if one.histograms}, self.events, missed, damaged, self.threw, last))
+        self.connection.send(
+            (
+                "snapshot",
+                {one.name: one.histograms for one in self.monitors if one.histograms},
+                self.events,
+                missed,
+                damaged,
+                self.threw,
+                last,
+            )
+        )
         self.threw = {}
         # Large histograms take long to send and are sent less often.
         self.next_snapshot = now + max(_SNAPSHOT_S, 10 * (time.monotonic() - now))

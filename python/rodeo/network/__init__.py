@@ -1,14 +1,22 @@
 """The buffer that an event-building network needs: closed forms, superposition of events and simulation, as functions that return arrays.
 
-    from rodeo import network
-    network.formula("5MB", "12kHz").exact_bytes
-    network.simulate(preset="lab-2023", rate="12kHz", arrivals="poisson", duration="50ms", occupancy="10us").occupancy["max_bytes"]
+from rodeo import network
+network.formula("5MB", "12kHz").exact_bytes
+network.simulate(preset="lab-2023", rate="12kHz", arrivals="poisson", duration="50ms", occupancy="10us").occupancy["max_bytes"]
 """
 
 import importlib
 
 # Imported on first use, so that python -m rodeo.network can report missing packages in words.
-_HOMES = {"Formula": "closed_forms", "formula": "closed_forms", "highest_rate": "closed_forms", "superposition": "closed_forms", "Simulation": "simulation", "drops_at_all": "simulation", "simulate": "simulation"}
+_HOMES = {
+    "Formula": "closed_forms",
+    "formula": "closed_forms",
+    "highest_rate": "closed_forms",
+    "superposition": "closed_forms",
+    "Simulation": "simulation",
+    "drops_at_all": "simulation",
+    "simulate": "simulation",
+}
 
 __all__ = sorted(_HOMES)
 

@@ -28,7 +28,9 @@ def executor_of(job):
     from . import executors
 
     wanted = dict(job["executor"])
-    return executors.make(wanted.pop("kind"), **{name: value or None if name == "interface" else value for name, value in wanted.items()})
+    return executors.make(
+        wanted.pop("kind"), **{name: value or None if name == "interface" else value for name, value in wanted.items()}
+    )
 
 
 def write_table(rows, kind, stream=None):
@@ -66,7 +68,17 @@ def write_json(value, file):
         Path(file).write_text(text)
 
 
-SHOWN = ("rate_hz", "rate_hz_with_drops", "buffer_bytes", "buffer_bytes_with_drops", "probes", "max_buffer_bytes", "drops", "events_completed", "overload")
+SHOWN = (
+    "rate_hz",
+    "rate_hz_with_drops",
+    "buffer_bytes",
+    "buffer_bytes_with_drops",
+    "probes",
+    "max_buffer_bytes",
+    "drops",
+    "events_completed",
+    "overload",
+)
 
 
 def sweep(arguments):
@@ -75,14 +87,20 @@ def sweep(arguments):
 
     job = json.loads(Path(arguments.job).read_text())
     if job["sweep"] is None:
-        complain("config.missing_key", "there is no [network.sweep] in it", arguments.source, "rodeo explain network.sweep")
+        complain(
+            "config.missing_key", "there is no [network.sweep] in it", arguments.source, "rodeo explain network.sweep"
+        )
         return INVALID
     whole = scenario.complete(job["scenario"])
     try:
-        at_size, at_rate = arguments.at.split(",") if arguments.at else (float(whole["event_size"]), float(whole["rate"]))
+        at_size, at_rate = (
+            arguments.at.split(",") if arguments.at else (float(whole["event_size"]), float(whole["rate"]))
+        )
         at = (units.size(at_size), units.rate(at_rate))
     except ValueError:
-        complain("cli.bad_value", f"--at: `{arguments.at}` is not an event size and a rate", "", "write it like 5MB,12kHz")
+        complain(
+            "cli.bad_value", f"--at: `{arguments.at}` is not an event size and a rate", "", "write it like 5MB,12kHz"
+        )
         return USAGE
     executor = executor_of(job)
     try:
@@ -91,8 +109,11 @@ def sweep(arguments):
         executor.close()
     axes = [axis["key"] for axis in job["sweep"]["axes"]]
     shown = [{name: value for name, value in row.items() if name in ("method", "seed", *axes, *SHOWN)} for row in rows]
-    result = {"rows": rows, "runs": {"done": runner.ran, "known": runner.known}, "files": [str(Path(arguments.out) / name) for name in
-                                                                                        ("journal.sqlite", "results.parquet", "runs.parquet")]}
+    result = {
+        "rows": rows,
+        "runs": {"done": runner.ran, "known": runner.known},
+        "files": [str(Path(arguments.out) / name) for name in ("journal.sqlite", "results.parquet", "runs.parquet")],
+    }
     column = "buffer_bytes" if job["sweep"]["search"] == "buffer" else "max_buffer_bytes"
     if {"event_size", "rate"} <= set(axes) and any(row.get(column) for row in rows):
         try:
@@ -106,8 +127,10 @@ def sweep(arguments):
     say(f"{runner.ran} runs, {runner.known} known before; {', '.join(result['files'])}")
     if result.get("fit", {}).get("models"):
         found = result["fit"]
-        say(f"fit: {found['value_mb']:.1f} +- {found['statistical_mb']:.1f} (statistical) +- {found['model_mb']:.1f} (model) MB at "
-              f"{found['at_size_mb']:g} MB, {found['at_rate_khz']:g} kHz")
+        say(
+            f"fit: {found['value_mb']:.1f} +- {found['statistical_mb']:.1f} (statistical) +- {found['model_mb']:.1f} (model) MB at "
+            f"{found['at_size_mb']:g} MB, {found['at_rate_khz']:g} kHz"
+        )
     if arguments.json:
         write_json(result, arguments.json)
     return DONE
@@ -120,18 +143,42 @@ def fit_of(rows, column, at, fit, units):
     grouped = {}
     for row in rows:
         if row.get(column) is not None:
-            grouped.setdefault((units.size(row["event_size"]) * 1e-6, units.rate(row["rate"]) * 1e-3), []).append(row[column] * 1e-6)
+            grouped.setdefault((units.size(row["event_size"]) * 1e-6, units.rate(row["rate"]) * 1e-3), []).append(
+                row[column] * 1e-6
+            )
     sizes, rates = (np.array([point[i] for point in grouped]) for i in (0, 1))
     means = np.array([np.mean(values) for values in grouped.values()])
     # A single value has no scatter: its error is half a percent, the difference of the engines.
-    errors = np.array([max(np.std(values, ddof=1) / len(values)**0.5 if len(values) > 1 else 0, 0.005 * mean) for values, mean in zip(grouped.values(), means)])
+    errors = np.array(
+        [
+            max(np.std(values, ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0, 0.005 * mean)
+            for values, mean in zip(grouped.values(), means)
+        ]
+    )
     size_mb, rate_khz = at[0] * 1e-6, at[1] * 1e-3
     found, fits = fit.extrapolate((sizes, rates, means, errors), size_mb, rate_khz)
-    return {"at_size_mb": size_mb, "at_rate_khz": rate_khz, "value_mb": found.value, "statistical_mb": found.statistical, "model_mb": found.model,
-            "models": {name: {"value_mb": prediction.value, "statistical_mb": prediction.statistical, "chi2": fits[name].chi2, "degrees": fits[name].degrees,
-                              "r2": fits[name].r2, "errors_scaled": fits[name].scaled, "terms": [f"S^{p} f^{q}" for p, q in fits[name].terms],
-                              "parameters": list(fits[name].parameters), "errors": list(np.sqrt(np.diag(fits[name].covariance))),
-                              "minos": [list(pair) for pair in fits[name].minos]} for name, prediction in found.by_model.items()}}
+    return {
+        "at_size_mb": size_mb,
+        "at_rate_khz": rate_khz,
+        "value_mb": found.value,
+        "statistical_mb": found.statistical,
+        "model_mb": found.model,
+        "models": {
+            name: {
+                "value_mb": prediction.value,
+                "statistical_mb": prediction.statistical,
+                "chi2": fits[name].chi2,
+                "degrees": fits[name].degrees,
+                "r2": fits[name].r2,
+                "errors_scaled": fits[name].scaled,
+                "terms": [f"S^{p} f^{q}" for p, q in fits[name].terms],
+                "parameters": list(fits[name].parameters),
+                "errors": list(np.sqrt(np.diag(fits[name].covariance))),
+                "minos": [list(pair) for pair in fits[name].minos],
+            }
+            for name, prediction in found.by_model.items()
+        },
+    }
 
 
 def plot(arguments):
@@ -143,7 +190,9 @@ def plot(arguments):
         path = Path(results)
         path = path / "results.parquet" if path.is_dir() else path
         if not path.is_file():
-            complain("cli.bad_value", "there are no results", str(path), "name the folder of a sweep, or its results.parquet")
+            complain(
+                "cli.bad_value", "there are no results", str(path), "name the folder of a sweep, or its results.parquet"
+            )
             return USAGE
         rows += read_parquet(path)
     columns = set().union(*rows) if rows else set()
@@ -151,15 +200,43 @@ def plot(arguments):
     x = arguments.x or next((name for name in ("event_size", "rate", "mtu", "readouts") if name in columns), None)
     for name in (x, y, *arguments.by):
         if name not in columns:
-            complain("cli.bad_value", f"the results have no column {name}", str(path), "there are: " + ", ".join(sorted(columns)))
+            complain(
+                "cli.bad_value",
+                f"the results have no column {name}",
+                str(path),
+                "there are: " + ", ".join(sorted(columns)),
+            )
             return USAGE
-    readers = {"event_size": units.size, "buffer": units.size, "rate": units.rate, "node_link": units.bit_rate, "uplink": units.bit_rate}
+    readers = {
+        "event_size": units.size,
+        "buffer": units.size,
+        "rate": units.rate,
+        "node_link": units.bit_rate,
+        "uplink": units.bit_rate,
+    }
     for row in rows:
         if isinstance(row[x], str):
             row[x] = readers.get(x, float)(row[x])
-    names = {"event_size": ("event size [MB]", 1e-6), "rate": ("event rate [kHz]", 1e-3), "rate_hz": ("highest rate without drops [kHz]", 1e-3),
-             "buffer_bytes": ("smallest buffer without drops [MB]", 1e-6), "max_buffer_bytes": ("largest occupancy [MB]", 1e-6)}
-    by = arguments.by or [name for name in (*(("method",) if arguments.beside else ()), "event_size", "rate", "arrivals", "assignment", "mtu", "readouts") if name in columns and name != x]
+    names = {
+        "event_size": ("event size [MB]", 1e-6),
+        "rate": ("event rate [kHz]", 1e-3),
+        "rate_hz": ("highest rate without drops [kHz]", 1e-3),
+        "buffer_bytes": ("smallest buffer without drops [MB]", 1e-6),
+        "max_buffer_bytes": ("largest occupancy [MB]", 1e-6),
+    }
+    by = arguments.by or [
+        name
+        for name in (
+            *(("method",) if arguments.beside else ()),
+            "event_size",
+            "rate",
+            "arrivals",
+            "assignment",
+            "mtu",
+            "readouts",
+        )
+        if name in columns and name != x
+    ]
     figure, (ax,) = plots.canvas()
     (x_name, x_scale), (y_name, y_scale) = names.get(x, (x, 1)), names.get(y, (y, 1))
 
@@ -195,7 +272,10 @@ def beside_each_other(rows, x, y, by):
         if row.get(y) is not None:
             points.setdefault(row[x], {}).setdefault(" ".join(str(row.get(name)) for name in by), []).append(row[y])
     names = list(dict.fromkeys(name for point in points.values() for name in point))
-    return [{x: value, **{name: sum(found[name]) / len(found[name]) if name in found else None for name in names}} for value, found in sorted(points.items())]
+    return [
+        {x: value, **{name: sum(found[name]) / len(found[name]) if name in found else None for name in names}}
+        for value, found in sorted(points.items())
+    ]
 
 
 def occupancy(arguments):
@@ -216,8 +296,11 @@ def occupancy(arguments):
         end = min(max(time for time, _ in job["points"]), 3 * end)
         drawn = max(drawn, int(end / period) + 1)
     even = superposition(np.arange(drawn) * period, forms["event_wire_bytes"], forms["event_rate_hz"], **arguments_of)
-    levels = [(forms["exact_bytes"], "exact", plots.COLOURS["simulation"]), (forms["paper_bytes"], "paper's formula", plots.COLOURS["paper"]),
-              (forms["bound_bytes"], "bound, any arrivals", plots.COLOURS["laboratory"])]
+    levels = [
+        (forms["exact_bytes"], "exact", plots.COLOURS["simulation"]),
+        (forms["paper_bytes"], "paper's formula", plots.COLOURS["paper"]),
+        (forms["bound_bytes"], "bound, any arrivals", plots.COLOURS["laboratory"]),
+    ]
     if job["points"]:
         times, held = zip(*job["points"])
         plots.occupancy(ax, times, held, label=forms["superposition"]["arrivals"], colour=plots.OTHERS[3])
@@ -240,32 +323,59 @@ def size(arguments):
         found = sizing.size(job, arguments.out, executor, Progress(), revision())
     finally:
         executor.close()
-    one = simulate(**{**sizing.plain(job["scenario"]), "duration": min(0.02, float(found["settings"]["duration"])), "occupancy": "20us"})
+    one = simulate(
+        **{
+            **sizing.plain(job["scenario"]),
+            "duration": min(0.02, float(found["settings"]["duration"])),
+            "occupancy": "20us",
+        }
+    )
     page = Path(arguments.out) / "report.html"
     # The series is in frames, the answer in the units that the switch counts.
     as_counted = one.numbers[sizing.counted(job["scenario"])] / max(one.max_buffer_bytes, 1)
-    page.write_text(report.page(found, {**one.occupancy, "max_bytes": one.occupancy["max_bytes"] * as_counted}, arguments.source))
+    page.write_text(
+        report.page(found, {**one.occupancy, "max_bytes": one.occupancy["max_bytes"] * as_counted}, arguments.source)
+    )
     found["report"] = str(page)
     write_json(found, Path(arguments.out) / "size.json")
     if arguments.json:
         write_json(found, arguments.json)
     if arguments.json != "-":
         proof = found["proof"]
-        print(f"buffer             {report.both(found['buffer_bytes'])}, {found['confidence']:.2%} of runs of {float(found['settings']['duration']):g} s, "
-              f"{'the bound' if found['at_the_bound'] else format(found['margin'], '.0%') + ' margin'}, counted in {found['counted_in']}")
+        print(
+            f"buffer             {report.both(found['buffer_bytes'])}, {found['confidence']:.2%} of runs of {float(found['settings']['duration']):g} s, "
+            f"{'the bound' if found['at_the_bound'] else format(found['margin'], '.0%') + ' margin'}, counted in {found['counted_in']}"
+        )
         print(f"drops              {report.how_often(found)}")
-        with_less = "it is one packet, and no switch has less" if proof["one_packet"] else (
-            f"with nine tenths of it {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs drop")
+        with_less = (
+            "it is one packet, and no switch has less"
+            if proof["one_packet"]
+            else (
+                f"with nine tenths of it {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs drop"
+            )
+        )
         print(f"proof              {proof['drops']} drops with it; {with_less}")
         if found["dominant"]:
-            print(f"dominates          {found['dominant']} ({found['assumptions'][0]['variant']}: {found['assumptions'][0]['ratio']:.2f} times)")
+            print(
+                f"dominates          {found['dominant']} ({found['assumptions'][0]['variant']}: {found['assumptions'][0]['ratio']:.2f} times)"
+            )
         rate = found["switch"]["rate_hz"]
-        print(f"the switch reaches {'less than a hundredth of the rate' if rate is None else f'{rate * 1e-3:.2f} kHz' + (' in each rack' if int(found['settings'].get('racks', 1)) > 1 else '')}"
-              f"{' (an example: QFX5120, 27 MB)' if found['switch']['is_example'] else ''}")
+        print(
+            f"the switch reaches {'less than a hundredth of the rate' if rate is None else f'{rate * 1e-3:.2f} kHz' + (' in each rack' if int(found['settings'].get('racks', 1)) > 1 else '')}"
+            f"{' (an example: QFX5120, 27 MB)' if found['switch']['is_example'] else ''}"
+        )
         print(f"report             {page}")
     if not (found["proof"]["proved"] and found["proof"]["tight"]):
-        complain("network.not_proved", "the answer is not proved: " + ("packets were dropped with it" if not found["proof"]["proved"] else
-                 "nine tenths of it drops nothing either, it may be larger than needed"), next="more seeds, a longer duration, or another confidence")
+        complain(
+            "network.not_proved",
+            "the answer is not proved: "
+            + (
+                "packets were dropped with it"
+                if not found["proof"]["proved"]
+                else "nine tenths of it drops nothing either, it may be larger than needed"
+            ),
+            next="more seeds, a longer duration, or another confidence",
+        )
         return NOT_VERIFIED
     return DONE
 
@@ -279,7 +389,13 @@ def figures(arguments):
 def parser():
     top = argparse.ArgumentParser(prog="python -m rodeo.network", description=__doc__)
     verbs = top.add_subparsers(dest="verb", required=True)
-    for name, action in (("sweep", sweep), ("size", size), ("occupancy", occupancy), ("plot", plot), ("figures", figures)):
+    for name, action in (
+        ("sweep", sweep),
+        ("size", size),
+        ("occupancy", occupancy),
+        ("plot", plot),
+        ("figures", figures),
+    ):
         verb = verbs.add_parser(name)
         verb.set_defaults(action=action)
         verb.add_argument("--out", default="")
@@ -316,7 +432,11 @@ def main():
         say("interrupted; completed runs are in the journal: the same command continues from there")
         return INTERRUPTED
     except ImportError as missing:
-        complain("cli.python", f"{sys.executable}: {missing}", next=f"{remedy()}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3")
+        complain(
+            "cli.python",
+            f"{sys.executable}: {missing}",
+            next=f"{remedy()}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3",
+        )
         return FAILED
     except ValueError as refused:
         text = str(refused)

@@ -44,11 +44,27 @@ def formula(event_size="5MB", rate="12kHz", *, input="800Gbps", output="25Gbps",
 
 def highest_rate(buffer, event_size="5MB", *, input="800Gbps", output="25Gbps", ports=32, mtu=None, readouts=1):
     """The rate [Hz] at which the exact form fills `buffer`; None if a single event is larger than the buffer."""
-    return module.highest_rate_hz(_wire(event_size, mtu, readouts), units.bit_rate(input), units.bit_rate(output), ports, units.size(buffer))
+    return module.highest_rate_hz(
+        _wire(event_size, mtu, readouts), units.bit_rate(input), units.bit_rate(output), ports, units.size(buffer)
+    )
 
 
-def superposition(arrivals="periodic", event_size="5MB", rate="12kHz", *, input="800Gbps", output="25Gbps", ports=32, mtu=None, readouts=1,
-                  events=1000, jitter_periods=0.5, seed=1, assigned=None, one_uplink=True):
+def superposition(
+    arrivals="periodic",
+    event_size="5MB",
+    rate="12kHz",
+    *,
+    input="800Gbps",
+    output="25Gbps",
+    ports=32,
+    mtu=None,
+    readouts=1,
+    events=1000,
+    jitter_periods=0.5,
+    seed=1,
+    assigned=None,
+    one_uplink=True,
+):
     """Occupancy over time of any sequence of events, as a dict: max_bytes, max_port_bytes, and the arrays time_s, occupancy_bytes.
 
     arrivals: periodic, jittered or poisson, or an array of start times [s]. With such an array, `event_size` may be an array of the same
@@ -64,5 +80,12 @@ def superposition(arrivals="periodic", event_size="5MB", rate="12kHz", *, input=
     if len(wire) not in (1, len(starts)):
         raise ValueError(f"{len(wire)} sizes for {len(starts)} events")
     port = np.arange(len(starts)) % ports if assigned is None else np.asarray(assigned)
-    return module.superpose(starts, np.ascontiguousarray(np.broadcast_to(wire, len(starts)), dtype=float),
-                            np.ascontiguousarray(port, dtype=np.uint32), bits_in, bits_out, ports, one_uplink)
+    return module.superpose(
+        starts,
+        np.ascontiguousarray(np.broadcast_to(wire, len(starts)), dtype=float),
+        np.ascontiguousarray(port, dtype=np.uint32),
+        bits_in,
+        bits_out,
+        ports,
+        one_uplink,
+    )

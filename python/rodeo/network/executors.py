@@ -71,7 +71,9 @@ def _uninterrupted():
         yield
         return
     came = []
-    before = {number: signal.signal(number, lambda *_: came.append(True)) for number in heard(signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, lambda *_: came.append(True)) for number in heard(signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:
@@ -87,8 +89,12 @@ class Local:
     def __init__(self, workers=0):
         self.workers = workers or len(os.sched_getaffinity(0))
         _start_server()
-        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_begin_worker,
-                                                           initargs=(bool(heard(signal.SIGINT)),))
+        self.pool = concurrent.futures.ProcessPoolExecutor(
+            self.workers,
+            mp_context=multiprocessing.get_context("forkserver"),
+            initializer=_begin_worker,
+            initargs=(bool(heard(signal.SIGINT)),),
+        )
         self.running = set()
         self.queued = []  # laboratory runs
 
@@ -131,7 +137,9 @@ class Dask:
         self.client, self.cluster = client, cluster
 
     def submit(self, task):
-        return self.client.submit(work, task, pure=False, resources={"laboratory": 1} if task.method == "laboratory" else None)
+        return self.client.submit(
+            work, task, pure=False, resources={"laboratory": 1} if task.method == "laboratory" else None
+        )
 
     def wait(self, futures):
         import distributed
@@ -145,8 +153,19 @@ class Dask:
             self.cluster.close()
 
 
-def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2GB", walltime="01:00:00", directives=(), prologue=(),
-         interface=None):
+def make(
+    kind="local",
+    *,
+    workers=0,
+    scheduler="",
+    queue="",
+    cores=1,
+    memory="2GB",
+    walltime="01:00:00",
+    directives=(),
+    prologue=(),
+    interface=None,
+):
     """kind: local; dask (a running scheduler at `scheduler`); dask-local (a cluster of processes on this machine); slurm, htcondor
     (`workers` jobs of `cores`, `memory`, `walltime` in `queue`; `directives` are lines for the job script)."""
     if kind == "local":
@@ -154,14 +173,20 @@ def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2G
     try:
         import distributed
     except ImportError as missing:
-        raise RuntimeError(f"executor {kind} needs Dask: pip install distributed dask-jobqueue (see tools/requirements-test.txt)") from missing
+        raise RuntimeError(
+            f"executor {kind} needs Dask: pip install distributed dask-jobqueue (see tools/requirements-test.txt)"
+        ) from missing
     if kind == "dask":
         if not scheduler:
-            raise ValueError("executor dask needs the address of a scheduler: scheduler = \"tcp://host:8786\"")
+            raise ValueError('executor dask needs the address of a scheduler: scheduler = "tcp://host:8786"')
         return Dask(distributed.Client(scheduler, timeout="30s"))
     if kind == "dask-local":
-        cluster = distributed.LocalCluster(n_workers=workers or len(os.sched_getaffinity(0)), threads_per_worker=1, dashboard_address=None,
-                                           resources={"laboratory": 1} if workers == 1 else None)
+        cluster = distributed.LocalCluster(
+            n_workers=workers or len(os.sched_getaffinity(0)),
+            threads_per_worker=1,
+            dashboard_address=None,
+            resources={"laboratory": 1} if workers == 1 else None,
+        )
         return Dask(distributed.Client(cluster), cluster)
     if kind in ("slurm", "htcondor"):
         cluster = batch_cluster(kind, queue, cores, memory, walltime, directives, prologue, interface)
@@ -175,10 +200,18 @@ def batch_cluster(kind, queue, cores, memory, walltime, directives, prologue, in
     import dask_jobqueue
 
     environment = [f"export PYTHONPATH={os.environ['PYTHONPATH']}"] if os.environ.get("PYTHONPATH") else []
-    options = {"cores": cores, "processes": cores, "memory": memory, "job_script_prologue": [*environment, *prologue], "interface": interface,
-               "scheduler_options": {"dashboard_address": None}}
+    options = {
+        "cores": cores,
+        "processes": cores,
+        "memory": memory,
+        "job_script_prologue": [*environment, *prologue],
+        "interface": interface,
+        "scheduler_options": {"dashboard_address": None},
+    }
     if kind == "slurm":
-        return dask_jobqueue.SLURMCluster(queue=queue or None, walltime=walltime, job_extra_directives=list(directives), **options)
+        return dask_jobqueue.SLURMCluster(
+            queue=queue or None, walltime=walltime, job_extra_directives=list(directives), **options
+        )
     wrong = [line for line in directives if "=" not in line]
     if wrong:
         raise ValueError(f"a directive of HTCondor is NAME = VALUE, not {wrong[0]}")

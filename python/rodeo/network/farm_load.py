@@ -27,7 +27,13 @@ AHEAD = 2  # generator rate relative to the trigger rate; readouts fill their me
 WARM_UP = 0.4  # s, at least
 PATIENCE = 60  # s, for processes to start and to end
 CONGESTION_CONTROL = "reno"  # set in each namespace, because sockets of libraries use its default
-SOUND = ("debug", "lost", "partial", "given_up", "let_go")  # event counters of a node: the run is invalid if one is not 0
+SOUND = (
+    "debug",
+    "lost",
+    "partial",
+    "given_up",
+    "let_go",
+)  # event counters of a node: the run is invalid if one is not 0
 
 
 class LoadFailed(Exception):
@@ -61,26 +67,64 @@ class FarmLoad:
     def start(self):
         for place in (*self.readouts, *self.nodes):
             if place.get("namespace"):
-                subprocess.run([*entered(place), "sh", "-c", f"echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control"], check=True)
+                subprocess.run(
+                    [
+                        *entered(place),
+                        "sh",
+                        "-c",
+                        f"echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control",
+                    ],
+                    check=True,
+                )
         self._begin("trigger", None, ["emulate", self._write("trigger", self._trigger())])
-        self._begin("supervisor", self.readouts[0],
-                    ["farm", "supervise", self._write("supervisor", self._supervisor(self.readouts[0]["address"])), "--json", "supervisor.json"])
+        self._begin(
+            "supervisor",
+            self.readouts[0],
+            [
+                "farm",
+                "supervise",
+                self._write("supervisor", self._supervisor(self.readouts[0]["address"])),
+                "--json",
+                "supervisor.json",
+            ],
+        )
         for number, place in enumerate(self.readouts):
             name = f"readout{number}"
-            self._begin(name, place, ["readout", self._write(name, self._readout(name, number, place["address"])), "--json", f"{name}.json"])
+            self._begin(
+                name,
+                place,
+                ["readout", self._write(name, self._readout(name, number, place["address"])), "--json", f"{name}.json"],
+            )
         for number, place in enumerate(self.nodes):
             name = f"node{number}"
-            self._begin(name, place, ["farm", "filter", self._write(name, self._node(name, place["address"])), "--json", f"{name}.json"])
-        self._until(lambda: all(status is not None and status["supervisor"]["connected"] and len(status["readouts"]) == len(self.readouts)
-                                and all(one["connected"] for one in status["readouts"]) for status in self._nodes()), "every node has its supervisor and all readouts")
+            self._begin(
+                name,
+                place,
+                ["farm", "filter", self._write(name, self._node(name, place["address"])), "--json", f"{name}.json"],
+            )
+        self._until(
+            lambda: all(
+                status is not None
+                and status["supervisor"]["connected"]
+                and len(status["readouts"]) == len(self.readouts)
+                and all(one["connected"] for one in status["readouts"])
+                for status in self._nodes()
+            ),
+            "every node has its supervisor and all readouts",
+        )
         # Start triggers only now: waiting events would be built faster than triggers come.
-        released = subprocess.run([self.rodeo, "emulate", "release"], env=self.environment, cwd=self.folder, capture_output=True, text=True)
+        released = subprocess.run(
+            [self.rodeo, "emulate", "release"], env=self.environment, cwd=self.folder, capture_output=True, text=True
+        )
         if released.returncode != 0:
             raise LoadFailed(f"the trigger cannot be released: {released.stderr.strip()}")
         self._until(self._follows_the_trigger, "events come with the trigger")
         # The same warm-up as with emulators: congestion windows open, and the initial burst has passed.
         end = time.monotonic() + max(WARM_UP, 12 * len(self.nodes) / float(self.settings["rate"]))
-        self._until(lambda: time.monotonic() > end and all(self._decided(status) > 0 for status in self._nodes()), "every node has decided events")
+        self._until(
+            lambda: time.monotonic() > end and all(self._decided(status) > 0 for status in self._nodes()),
+            "every node has decided events",
+        )
 
     def measure(self, seconds):
         before, since = self._nodes(), time.monotonic()
@@ -94,13 +138,23 @@ class FarmLoad:
             if spoilt:
                 raise LoadFailed(f"{status['run']['name']} has events that are not whole: {spoilt}")
         decided = sum(map(self._decided, after)) - sum(map(self._decided, before))
-        size = sum(status["bytes"]["fragments"] for status in after) / max(1, sum(status["counters"]["fragments"] for status in after))
+        size = sum(status["bytes"]["fragments"] for status in after) / max(
+            1, sum(status["counters"]["fragments"] for status in after)
+        )
         latency = [status["latency_us"] for status in after]
-        return {"seconds": until - since, "events_requested": decided + sum(status["events"]["under_way"] for status in after), "events_completed": decided,
-                "rate_hz": decided / (until - since), "event_bytes": size * len(self.readouts),
-                "latency_p50_us": statistics.median(one["collecting_p50"] for one in latency), "latency_p99_us": max(one["collecting_p99"] for one in latency),
-                "building_p50_us": statistics.median(one["building_p50"] for one in latency), "building_p99_us": max(one["building_p99"] for one in latency),
-                "waits_for_credit": sum(status["counters"]["waits_for_credit"] for status in after), "tcp": self._congestion_control()}
+        return {
+            "seconds": until - since,
+            "events_requested": decided + sum(status["events"]["under_way"] for status in after),
+            "events_completed": decided,
+            "rate_hz": decided / (until - since),
+            "event_bytes": size * len(self.readouts),
+            "latency_p50_us": statistics.median(one["collecting_p50"] for one in latency),
+            "latency_p99_us": max(one["collecting_p99"] for one in latency),
+            "building_p50_us": statistics.median(one["building_p50"] for one in latency),
+            "building_p99_us": max(one["building_p99"] for one in latency),
+            "waits_for_credit": sum(status["counters"]["waits_for_credit"] for status in after),
+            "tcp": self._congestion_control(),
+        }
 
     def stop(self):
         """Ends the processes in order, so that the supervisor's sum contains every event."""
@@ -124,8 +178,14 @@ class FarmLoad:
     def _begin(self, name, place, arguments):
         log = open(self.folder / f"{name}.log", "w")
         with log:
-            self.processes[name] = subprocess.Popen([*entered(place), self.rodeo, *arguments], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                                                    stdout=log, stderr=log)
+            self.processes[name] = subprocess.Popen(
+                [*entered(place), self.rodeo, *arguments],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
 
     def _end(self, name):
         process = self.processes.pop(name)
@@ -177,7 +237,12 @@ class FarmLoad:
 
     def _congestion_control(self):
         place = self.readouts[0]
-        return subprocess.run([*entered(place), "cat", "/proc/sys/net/ipv4/tcp_congestion_control"], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            [*entered(place), "cat", "/proc/sys/net/ipv4/tcp_congestion_control"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
 
     # Configurations
 
@@ -293,7 +358,12 @@ def entered(place):
 def run_here(settings, seconds, rodeo=None):
     """Runs on loopback without root: it measures rate and latency, without a switch."""
     here = {"address": "127.0.0.1", "namespace": None}
-    load = FarmLoad([here] * int(settings["readouts"]), [here] * int(settings["nodes"]), settings, rodeo or os.environ.get("RODEO", "rodeo"))
+    load = FarmLoad(
+        [here] * int(settings["readouts"]),
+        [here] * int(settings["nodes"]),
+        settings,
+        rodeo or os.environ.get("RODEO", "rodeo"),
+    )
     try:
         load.start()
         measured = load.measure(seconds)

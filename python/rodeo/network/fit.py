@@ -52,7 +52,9 @@ def design(terms, size_mb, rate_khz):
 
 def fit(size_mb, rate_khz, buffer_mb, error_mb, model="surface"):
     """Weighted least-squares fit of one model. Errors are standard deviations of single points, above 0."""
-    size_mb, rate_khz, buffer_mb, error_mb = (np.asarray(one, float) for one in (size_mb, rate_khz, buffer_mb, error_mb))
+    size_mb, rate_khz, buffer_mb, error_mb = (
+        np.asarray(one, float) for one in (size_mb, rate_khz, buffer_mb, error_mb)
+    )
     terms = MODELS[model]
     if len(buffer_mb) <= len(terms):
         raise ValueError(f"{len(buffer_mb)} points cannot fix the {len(terms)} parameters of the model {model}")
@@ -63,7 +65,9 @@ def fit(size_mb, rate_khz, buffer_mb, error_mb, model="surface"):
     scale = np.sqrt((weighted**2).sum(axis=0))  # normalises the columns: S^2 f and 1 differ by a factor of thousands
     solution, _, rank, _ = np.linalg.lstsq(weighted / scale, buffer_mb / error_mb, rcond=1e-10)
     if rank < len(terms):
-        raise ValueError(f"the points do not tell the {len(terms)} parameters of the model {model} apart: vary size and rate independently")
+        raise ValueError(
+            f"the points do not tell the {len(terms)} parameters of the model {model} apart: vary size and rate independently"
+        )
     start = solution / scale
 
     from iminuit import Minuit
@@ -81,9 +85,21 @@ def fit(size_mb, rate_khz, buffer_mb, error_mb, model="surface"):
     factor = max(1.0, best / degrees)
     residual = buffer_mb - matrix @ np.asarray(minuit.values)
     spread = ((buffer_mb - buffer_mb.mean()) ** 2).sum()
-    minos = [(minuit.merrors[name].lower * np.sqrt(factor), minuit.merrors[name].upper * np.sqrt(factor)) for name in minuit.parameters]
-    return Fit(model, terms, np.asarray(minuit.values), np.asarray(minuit.covariance) * factor, minos, best, degrees,
-               float(1 - (residual**2).sum() / spread), factor > 1)
+    minos = [
+        (minuit.merrors[name].lower * np.sqrt(factor), minuit.merrors[name].upper * np.sqrt(factor))
+        for name in minuit.parameters
+    ]
+    return Fit(
+        model,
+        terms,
+        np.asarray(minuit.values),
+        np.asarray(minuit.covariance) * factor,
+        minos,
+        best,
+        degrees,
+        float(1 - (residual**2).sum() / spread),
+        factor > 1,
+    )
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,13 @@ class Journal:
         self.revision = revision
         self.database = sqlite3.connect(self.path)
         self.database.execute("PRAGMA journal_mode=WAL")
-        self.database.execute("PRAGMA synchronous=NORMAL")  # with WAL: consistent after a kill; a power cut may lose the last rows
+        self.database.execute(
+            "PRAGMA synchronous=NORMAL"
+        )  # with WAL: consistent after a kill; a power cut may lose the last rows
         self.database.execute(
             "CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, method TEXT NOT NULL, settings TEXT NOT NULL, result TEXT NOT NULL,"
-            " ended REAL NOT NULL, seconds REAL NOT NULL, host TEXT NOT NULL, revision TEXT NOT NULL)")
+            " ended REAL NOT NULL, seconds REAL NOT NULL, host TEXT NOT NULL, revision TEXT NOT NULL)"
+        )
         self.database.commit()
 
     def __enter__(self):
@@ -47,9 +50,19 @@ class Journal:
         return None if row is None else json.loads(row[0])
 
     def write(self, method, settings, result, seconds, host=None):
-        self.database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                              (key_of(method, settings), method, canonical(settings), canonical(result), time.time(), seconds,
-                               host or socket.gethostname(), self.revision))
+        self.database.execute(
+            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                key_of(method, settings),
+                method,
+                canonical(settings),
+                canonical(result),
+                time.time(),
+                seconds,
+                host or socket.gethostname(),
+                self.revision,
+            ),
+        )
         self.database.commit()
 
     def __len__(self):
@@ -58,9 +71,17 @@ class Journal:
     def rows(self):
         """Every run as one flat dict: settings, results, place and time."""
         for method, settings, result, ended, seconds, host, revision in self.database.execute(
-                "SELECT method, settings, result, ended, seconds, host, revision FROM runs ORDER BY ended, key"):
-            yield {"method": method, **json.loads(settings), **json.loads(result), "ended": ended, "run_seconds": seconds, "host": host,
-                   "revision": revision}
+            "SELECT method, settings, result, ended, seconds, host, revision FROM runs ORDER BY ended, key"
+        ):
+            yield {
+                "method": method,
+                **json.loads(settings),
+                **json.loads(result),
+                "ended": ended,
+                "run_seconds": seconds,
+                "host": host,
+                "revision": revision,
+            }
 
 
 def write_parquet(rows, path):

@@ -25,7 +25,9 @@ class Overload(Exception):
 
 def run(task):
     """The numbers of one run. ValueError: impossible settings; Overload: more load than the links carry."""
-    return {"formula": by_formula, "simulation": by_simulation, "laboratory": by_laboratory, "farm": by_farm}[task.method](task.settings)
+    return {"formula": by_formula, "simulation": by_simulation, "laboratory": by_laboratory, "farm": by_farm}[
+        task.method
+    ](task.settings)
 
 
 def timed(task):
@@ -48,8 +50,12 @@ def by_formula(settings):
         raise Overload(forms.why)
     buffer = settings.get("buffer", "infinite")
     limit = float("inf") if buffer == "infinite" else units.size(buffer)
-    return {"max_buffer_bytes": forms.exact_bytes, "paper_bytes": forms.paper_bytes, "bound_bytes": forms.bound_bytes,
-            "drops": int(forms.exact_bytes > limit)}
+    return {
+        "max_buffer_bytes": forms.exact_bytes,
+        "paper_bytes": forms.paper_bytes,
+        "bound_bytes": forms.bound_bytes,
+        "drops": int(forms.exact_bytes > limit),
+    }
 
 
 def by_simulation(settings):
@@ -89,16 +95,25 @@ def by_farm(settings):
         raise ValueError("on loopback there is no switch that could drop: the method farm needs root for that")
     seconds = seconds_of(settings)
     whole = dict(scenario.complete(settings))
-    whole |= {"rate": str(float(whole["rate"]) * RATE_SCALE / SIZE_SCALE), "event_size": str(round(float(whole["event_size"]) * SIZE_SCALE))}
+    whole |= {
+        "rate": str(float(whole["rate"]) * RATE_SCALE / SIZE_SCALE),
+        "event_size": str(round(float(whole["event_size"]) * SIZE_SCALE)),
+    }
     found = farm_load.run_here(whole, seconds)
     return {"laboratory_rate_hz": float(whole["rate"]), **farm_figures(found)}
 
 
 def farm_figures(found):
     """The farm's results of a run. Its times are times on the slow network."""
-    return {"events_completed": found["events_completed"], "farm_rate_hz": found["rate_hz"], "latency_p50_us": found["latency_p50_us"],
-            "latency_p99_us": found["latency_p99_us"], "building_p50_us": found["building_p50_us"], "building_p99_us": found["building_p99_us"],
-            "waits_for_credit": found["waits_for_credit"]}
+    return {
+        "events_completed": found["events_completed"],
+        "farm_rate_hz": found["rate_hz"],
+        "latency_p50_us": found["latency_p50_us"],
+        "latency_p99_us": found["latency_p99_us"],
+        "building_p50_us": found["building_p50_us"],
+        "building_p99_us": found["building_p99_us"],
+        "waits_for_credit": found["waits_for_credit"],
+    }
 
 
 def by_laboratory(settings, load=""):
@@ -118,20 +133,43 @@ def by_laboratory(settings, load=""):
         return f"{round(float(whole[size]) * SIZE_SCALE)}B"
 
     buffer = "infinite" if whole["buffer"] == "infinite" else f"shared:{scaled_down('buffer')}"
-    flags = {"readouts": whole["readouts"], "nodes": whole["nodes"], "node-link": float(whole["node_link"]) * RATE_SCALE, "uplink": float(whole["uplink"]) * RATE_SCALE,
-             "event-size": scaled_down("event_size"), "rate": rate, "mtu": whole["mtu"], "buffer": buffer, "arrivals": whole["arrivals"],
-             "jitter": whole["jitter_periods"], "assignment": whole["assignment"], "size-sigma": whole["size_sigma"], "seed": whole["seed"],
-             "size-spread": whole["size_spread"] if whole["size_spread"] != "fixed" else "normal", "racks": whole["racks"],
-             "cell": f"{whole['cell']}B", "cell-metadata": f"{whole['cell_metadata']}B", "dedicated": scaled_down("dedicated") if whole["buffer"] != "infinite" else 0,
-             "dynamic-threshold": whole["dynamic_threshold"] if whole["buffer"] != "infinite" else 0,
-             "rto-min": f"{rto:g}s", "duration": f"{duration:g}s"}
+    flags = {
+        "readouts": whole["readouts"],
+        "nodes": whole["nodes"],
+        "node-link": float(whole["node_link"]) * RATE_SCALE,
+        "uplink": float(whole["uplink"]) * RATE_SCALE,
+        "event-size": scaled_down("event_size"),
+        "rate": rate,
+        "mtu": whole["mtu"],
+        "buffer": buffer,
+        "arrivals": whole["arrivals"],
+        "jitter": whole["jitter_periods"],
+        "assignment": whole["assignment"],
+        "size-sigma": whole["size_sigma"],
+        "seed": whole["seed"],
+        "size-spread": whole["size_spread"] if whole["size_spread"] != "fixed" else "normal",
+        "racks": whole["racks"],
+        "cell": f"{whole['cell']}B",
+        "cell-metadata": f"{whole['cell_metadata']}B",
+        "dedicated": scaled_down("dedicated") if whole["buffer"] != "infinite" else 0,
+        "dynamic-threshold": whole["dynamic_threshold"] if whole["buffer"] != "infinite" else 0,
+        "rto-min": f"{rto:g}s",
+        "duration": f"{duration:g}s",
+    }
     if load:
         flags |= {"load": load, "request-credits": whole["request_credits"], "in-flight": whole["events_in_flight"]}
     if whole["port_limit"] != "none":
         flags["port-limit"] = scaled_down("port_limit")
     if whole["virtual_output_queues"] == "true":
         raise ValueError("the laboratory's switch has no virtual output queues")
-    command = [os.environ.get("RODEO", "rodeo"), "net", "lab", *(word for name, value in flags.items() for word in (f"--{name}", str(value))), "--json", "-"]
+    command = [
+        os.environ.get("RODEO", "rodeo"),
+        "net",
+        "lab",
+        *(word for name, value in flags.items() for word in (f"--{name}", str(value))),
+        "--json",
+        "-",
+    ]
     done = subprocess.run(command, text=True, capture_output=True)
     if done.returncode not in (0, 1):
         raise RuntimeError(done.stderr.strip() or f"{' '.join(command)} ended with {done.returncode}")
@@ -141,9 +179,18 @@ def by_laboratory(settings, load=""):
         raise RuntimeError(done.stderr.strip() or "rodeo net lab said nothing") from None
     if found["failed"]:
         return {"failed": "vetoed: this machine was too busy to measure it"}
+
     def scaled_up(name):
         return found[name] / SIZE_SCALE if found.get(name) is not None else None
 
-    return {"max_buffer_bytes": scaled_up("max_buffer_bytes"), "max_buffer_cell_bytes": scaled_up("max_buffer_cell_bytes"), "drops": found["drops"],
-            "retransmits": found["retransmits"], "timeouts": found["timeouts"], "events_completed": found["events_completed"], "vetoes": found["vetoes"],
-            "laboratory_rate_hz": rate, **(farm_figures(found["runs"][-1]["load"]) if load else {})}
+    return {
+        "max_buffer_bytes": scaled_up("max_buffer_bytes"),
+        "max_buffer_cell_bytes": scaled_up("max_buffer_cell_bytes"),
+        "drops": found["drops"],
+        "retransmits": found["retransmits"],
+        "timeouts": found["timeouts"],
+        "events_completed": found["events_completed"],
+        "vetoes": found["vetoes"],
+        "laboratory_rate_hz": rate,
+        **(farm_figures(found["runs"][-1]["load"]) if load else {}),
+    }

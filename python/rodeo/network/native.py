@@ -7,4 +7,5 @@ try:
 except ImportError as missing:
     raise ImportError(
         f"rodeo._network cannot be imported by {sys.executable} ({missing}). It is built with the command, by the interpreter of .venv: "
-        "run tools/setup (it needs Debian's python3-dev and pip's nanobind) and use PYTHONPATH=build/python with .venv/bin/python3") from missing
+        "run tools/setup (it needs Debian's python3-dev and pip's nanobind) and use PYTHONPATH=build/python with .venv/bin/python3"
+    ) from missing

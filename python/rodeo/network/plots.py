@@ -16,9 +16,22 @@ except ImportError as missing:
 COLOURS = {"simulation": "#0072b2", "formula": "#009e73", "laboratory": "#d55e00", "paper": "#555555"}
 OTHERS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
-plt.rcParams.update({"figure.dpi": 110, "font.size": 9, "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True,
-                     "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 8, "svg.hashsalt": "rodeo",
-                     "savefig.bbox": "tight"})
+plt.rcParams.update(
+    {
+        "figure.dpi": 110,
+        "font.size": 9,
+        "axes.grid": True,
+        "grid.color": "#dddddd",
+        "grid.linewidth": 0.6,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "legend.fontsize": 8,
+        "svg.hashsalt": "rodeo",
+        "savefig.bbox": "tight",
+    }
+)
 
 
 def canvas(rows=1, columns=1, size=(6.4, 3.6)):
@@ -46,7 +59,9 @@ def legend_under(ax, columns):
 
 def legend_below(figure, ax, columns, **options):
     """One legend for all panels, below them."""
-    figure.legend(*ax.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=columns, **options)
+    figure.legend(
+        *ax.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=columns, **options
+    )
 
 
 def inline_svg(figure):
@@ -71,7 +86,13 @@ def occupancy(ax, time_s, bytes, label=None, colour=COLOURS["simulation"], level
 
 
 def maxima(ax, values, answer, quantile):
-    ax.hist([v * 1e-6 for v in values], bins=min(20, max(5, len(values) // 3)), color=COLOURS["simulation"], alpha=0.75, label=f"{len(values)} runs")
+    ax.hist(
+        [v * 1e-6 for v in values],
+        bins=min(20, max(5, len(values) // 3)),
+        color=COLOURS["simulation"],
+        alpha=0.75,
+        label=f"{len(values)} runs",
+    )
     ax.axvline(quantile * 1e-6, color=COLOURS["formula"], linestyle="--", label=f"quantile: {quantile * 1e-6:.1f} MB")
     ax.axvline(answer * 1e-6, color=COLOURS["laboratory"], label=f"answer: {answer * 1e-6:.1f} MB")
     ax.axvline(answer * 0.9e-6, color=COLOURS["laboratory"], linestyle=":", label="nine tenths of it")
@@ -88,18 +109,41 @@ def tornado(ax, rows):
     ax.set_xlabel("buffer needed, relative to the network as given")
 
 
-def lines(ax, rows, x, y, by=(), scale=(1.0, 1.0), order=lambda column, text: text, show=lambda column, text: f"{column} = {text}"):
+def lines(
+    ax,
+    rows,
+    x,
+    y,
+    by=(),
+    scale=(1.0, 1.0),
+    order=lambda column, text: text,
+    show=lambda column, text: f"{column} = {text}",
+):
     """Draws mean and standard deviation of y against x, one line for each value of `by`. order(column, text) sorts these values, and
     show(column, text) names them in the legend."""
     groups = {}
     for row in rows:
         if row.get(y) is not None:
             groups.setdefault(tuple(str(row.get(name)) for name in by), {}).setdefault(row[x], []).append(row[y])
-    for colour, (name, points) in zip(OTHERS * (1 + len(groups) // len(OTHERS)), sorted(groups.items(), key=lambda group: [order(*one) for one in zip(by, group[0])])):
+    for colour, (name, points) in zip(
+        OTHERS * (1 + len(groups) // len(OTHERS)),
+        sorted(groups.items(), key=lambda group: [order(*one) for one in zip(by, group[0])]),
+    ):
         xs = sorted(points)
         means = [sum(points[one]) / len(points[one]) for one in xs]
-        errors = [(sum((v - m) ** 2 for v in points[one]) / max(1, len(points[one]) - 1)) ** 0.5 for one, m in zip(xs, means)]
-        ax.errorbar([v * scale[0] for v in xs], [v * scale[1] for v in means], [v * scale[1] for v in errors], fmt="o-", markersize=3.5, linewidth=1.2, capsize=2,
-                    color=colour, label=", ".join(show(*one) for one in zip(by, name)) or None)
+        errors = [
+            (sum((v - m) ** 2 for v in points[one]) / max(1, len(points[one]) - 1)) ** 0.5 for one, m in zip(xs, means)
+        ]
+        ax.errorbar(
+            [v * scale[0] for v in xs],
+            [v * scale[1] for v in means],
+            [v * scale[1] for v in errors],
+            fmt="o-",
+            markersize=3.5,
+            linewidth=1.2,
+            capsize=2,
+            color=colour,
+            label=", ".join(show(*one) for one in zip(by, name)) or None,
+        )
     if by and groups:
         legend_beside(ax)

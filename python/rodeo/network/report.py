@@ -25,7 +25,10 @@ def table(rows, head=()):
 
 
 def pictures(found, occupancy):
-    levels = [(found["buffer_bytes"], "answer", plots.COLOURS["laboratory"]), (found["formula"]["exact_bytes"], "exact formula", plots.COLOURS["formula"])]
+    levels = [
+        (found["buffer_bytes"], "answer", plots.COLOURS["laboratory"]),
+        (found["formula"]["exact_bytes"], "exact formula", plots.COLOURS["formula"]),
+    ]
     drawn = []
     figure, (ax,) = plots.canvas()
     plots.occupancy(ax, occupancy["time_s"], occupancy["max_bytes"], levels=levels)
@@ -38,7 +41,12 @@ def pictures(found, occupancy):
         plots.tornado(ax, found["assumptions"])
         drawn.append(plots.inline_svg(figure))
     figure, (ax,) = plots.canvas()
-    ax.plot([row["rate_hz"] * 1e-3 for row in found["need_by_rate"]], [row["buffer_bytes"] * 1e-6 for row in found["need_by_rate"]], "o-", color=plots.COLOURS["simulation"])
+    ax.plot(
+        [row["rate_hz"] * 1e-3 for row in found["need_by_rate"]],
+        [row["buffer_bytes"] * 1e-6 for row in found["need_by_rate"]],
+        "o-",
+        color=plots.COLOURS["simulation"],
+    )
     ax.set_xlabel("event rate [kHz]")
     ax.set_ylabel("buffer needed [MB], one seed")
     ax.set_ylim(bottom=0)
@@ -47,11 +55,18 @@ def pictures(found, occupancy):
 
 
 def proof_text(proof):
-    with_answer = (f"No drop in {proof['seeds'][1] - proof['seeds'][0] + 1} runs of the {proof['engine']} engine" if proof["proved"] else
-                   f"<span class=bad>{proof['drops']} packets were dropped: the answer is not proved</span>")
-    with_less = ("it is one packet, and no switch has less" if proof["one_packet"] else
-                 f"nine tenths of it drops packets in {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs" if proof["tight"] else
-                 f"<span class=bad>nine tenths of it did not drop in {proof['nine_tenths_seeds']} runs either: the answer may be larger than needed</span>")
+    with_answer = (
+        f"No drop in {proof['seeds'][1] - proof['seeds'][0] + 1} runs of the {proof['engine']} engine"
+        if proof["proved"]
+        else f"<span class=bad>{proof['drops']} packets were dropped: the answer is not proved</span>"
+    )
+    with_less = (
+        "it is one packet, and no switch has less"
+        if proof["one_packet"]
+        else f"nine tenths of it drops packets in {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs"
+        if proof["tight"]
+        else f"<span class=bad>nine tenths of it did not drop in {proof['nine_tenths_seeds']} runs either: the answer may be larger than needed</span>"
+    )
     return f"{with_answer}, with seeds that the fit has not seen; {with_less}."
 
 
@@ -62,17 +77,26 @@ def how_often(found):
         return "Packets are never dropped: the answer is the bound, which is independent of running time."
     if between is None:
         return "All runs need the same buffer: no random effect could need more."
-    rare = ", ".join(f"once {'an' if row['once_a'] == 'hour' else 'a'} {row['once_a']} {both(row['buffer_bytes'])}" for row in found["for_drops"])
-    return (f"The answer has a margin of {found['margin']:.0%}. Without it, {both(found['quantile_bytes'])} would drop packets about every {between:.2g} s of "
-            f"running: this follows from {found['confidence']:.3%} of runs of {float(found['settings']['duration']):g} s. Drops at most {rare}, margin included:"
-            " estimates far beyond the runs made; longer runs improve them.")
+    rare = ", ".join(
+        f"once {'an' if row['once_a'] == 'hour' else 'a'} {row['once_a']} {both(row['buffer_bytes'])}"
+        for row in found["for_drops"]
+    )
+    return (
+        f"The answer has a margin of {found['margin']:.0%}. Without it, {both(found['quantile_bytes'])} would drop packets about every {between:.2g} s of "
+        f"running: this follows from {found['confidence']:.3%} of runs of {float(found['settings']['duration']):g} s. Drops at most {rare}, margin included:"
+        " estimates far beyond the runs made; longer runs improve them."
+    )
 
 
 def page(found, occupancy, source):
     settings = found["settings"]
     switch = found["switch"]
     what = "an example, 27 MB shared (QFX5120)" if switch["is_example"] else both(float(switch["buffer"])) + " shared"
-    reached = ("drops at a hundredth of the rate asked for" if switch["rate_hz"] is None else f"{switch['rate_hz'] * 1e-3:.2f} kHz without drops")
+    reached = (
+        "drops at a hundredth of the rate asked for"
+        if switch["rate_hz"] is None
+        else f"{switch['rate_hz'] * 1e-3:.2f} kHz without drops"
+    )
     forms = found["formula"]
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Buffer for {html.escape(source)}</title><style>{STYLE}</style>",
@@ -86,19 +110,48 @@ def page(found, occupancy, source):
     ]
     if found["dominant"]:
         strongest = found["assumptions"][0]
-        parts.append(f"<p><b>What matters most: {found['dominant']}.</b> With “{html.escape(strongest['variant'])}” it would be {strongest['ratio']:.2f} times the buffer.</p>")
+        parts.append(
+            f"<p><b>What matters most: {found['dominant']}.</b> With “{html.escape(strongest['variant'])}” it would be {strongest['ratio']:.2f} times the buffer.</p>"
+        )
     parts.append(f"<p>The switch given ({what}) carries {reached}.</p>")
     drawn = pictures(found, occupancy)
     parts.append("<div class=two>" + "".join(f"<div>{picture}</div>" for picture in drawn) + "</div>")
-    parts.append(f"<h2>Closed forms for the same network, in {found['counted_in']}</h2>" + table([
-        ("exact, even intervals and nodes in turn", both(forms["exact_bytes"])), ("as published, with headers", both(forms["paper_bytes"])),
-        ("bound for any arrivals", both(forms["bound_bytes"]) if forms["bound_bytes"] is not None else forms["why_no_bound"]), ("valid" if forms["valid"] else "not valid", forms["why"])]))
+    parts.append(
+        f"<h2>Closed forms for the same network, in {found['counted_in']}</h2>"
+        + table(
+            [
+                ("exact, even intervals and nodes in turn", both(forms["exact_bytes"])),
+                ("as published, with headers", both(forms["paper_bytes"])),
+                (
+                    "bound for any arrivals",
+                    both(forms["bound_bytes"]) if forms["bound_bytes"] is not None else forms["why_no_bound"],
+                ),
+                ("valid" if forms["valid"] else "not valid", forms["why"]),
+            ]
+        )
+    )
     if found["assumptions"]:
-        parts.append("<h2>One assumption at a time</h2>" + table(
-            [(row["assumption"], row["variant"], *(("more than the network carries", "-") if row["ratio"] is None else (both(row["buffer_bytes"]), f"{row['ratio']:.2f}")))
-             for row in found["assumptions"]],
-            ("assumption", "instead", "buffer needed (median of 5 runs)", "ratio")))
+        parts.append(
+            "<h2>One assumption at a time</h2>"
+            + table(
+                [
+                    (
+                        row["assumption"],
+                        row["variant"],
+                        *(
+                            ("more than the network carries", "-")
+                            if row["ratio"] is None
+                            else (both(row["buffer_bytes"]), f"{row['ratio']:.2f}")
+                        ),
+                    )
+                    for row in found["assumptions"]
+                ],
+                ("assumption", "instead", "buffer needed (median of 5 runs)", "ratio"),
+            )
+        )
     parts.append("<h2>The network</h2>" + table(sorted(scenario.readable(settings).items()), ("setting", "value")))
-    parts.append(f"<p class=faint>Seeds {found['seeds'][0]} to {found['seeds'][1]} for the fit, {found['proof']['seeds'][0]} to {found['proof']['seeds'][1]} for the proof. "
-                 "The same settings and seeds give the same numbers on every machine. MB are 10<sup>6</sup> bytes, MiB 2<sup>20</sup>.</p></html>")
+    parts.append(
+        f"<p class=faint>Seeds {found['seeds'][0]} to {found['seeds'][1]} for the fit, {found['proof']['seeds'][0]} to {found['proof']['seeds'][1]} for the proof. "
+        "The same settings and seeds give the same numbers on every machine. MB are 10<sup>6</sup> bytes, MiB 2<sup>20</sup>.</p></html>"
+    )
     return "\n".join(parts)

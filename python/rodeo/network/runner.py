@@ -42,7 +42,9 @@ class Runner:
             waiting[self.executor.submit(task)] = (name, task)
 
         def tell():
-            self.progress(self.ran, self.known, before + len(results), max(self.expected, before + len(sequences)), self.phase)
+            self.progress(
+                self.ran, self.known, before + len(results), max(self.expected, before + len(sequences)), self.phase
+            )
 
         for name in list(left):
             advance(name, None)
@@ -88,5 +90,9 @@ class Progress:
         if now < self.next:
             return
         self.next = now + (0.2 if self.terminal else 10)
-        text = (f"{phase}: " if phase else "") + f"{ended} of {all} points, {ran} runs" + (f", {known} more from the journal" if known else "")
+        text = (
+            (f"{phase}: " if phase else "")
+            + f"{ended} of {all} points, {ran} runs"
+            + (f", {known} more from the journal" if known else "")
+        )
         say(f"\r{text}\033[K" if self.terminal else text, self.stream, end="" if self.terminal else "\n")

@@ -35,5 +35,12 @@ def formula_arguments(settings):
     """The network as arguments of formula(), for one rack's switch. An event arrives at the rate of the uplink or of all readouts, whichever is lower."""
     whole = complete(settings)
     together = int(whole["readouts"]) * float(whole["readout_link"])
-    return {"event_size": int(whole["event_size"]), "rate": float(whole["rate"]), "input": min(float(whole["uplink"]), together), "output": float(whole["node_link"]),
-            "ports": int(whole["nodes"]) // int(whole["racks"]), "mtu": int(whole["mtu"]), "readouts": int(whole["readouts"])}
+    return {
+        "event_size": int(whole["event_size"]),
+        "rate": float(whole["rate"]),
+        "input": min(float(whole["uplink"]), together),
+        "output": float(whole["node_link"]),
+        "ports": int(whole["nodes"]) // int(whole["racks"]),
+        "mtu": int(whole["mtu"]),
+        "readouts": int(whole["readouts"]),
+    }

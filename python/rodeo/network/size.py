@@ -21,19 +21,39 @@ IP_TCP_BYTES, ETHERNET_BYTES = 52, 14  # per packet in the closed forms
 
 # Variants of one assumption at a time, with the settings that they change. A variant equal to the scenario is left out.
 ASSUMPTIONS = {
-    "arrivals": [("even intervals", {"arrivals": "periodic"}), ("jitter of half a period", {"arrivals": "jittered", "jitter_periods": 0.5}),
-                 ("Poisson", {"arrivals": "poisson"})],
-    "assignment": [("in turn", {"assignment": "round-robin"}), ("least loaded", {"assignment": "least-loaded"}), ("random", {"assignment": "random"})],
-    "size spread": [("none", {"size_spread": "fixed", "size_sigma": 0}), ("normal, 20 %", {"size_spread": "normal", "size_sigma": 0.2})],
+    "arrivals": [
+        ("even intervals", {"arrivals": "periodic"}),
+        ("jitter of half a period", {"arrivals": "jittered", "jitter_periods": 0.5}),
+        ("Poisson", {"arrivals": "poisson"}),
+    ],
+    "assignment": [
+        ("in turn", {"assignment": "round-robin"}),
+        ("least loaded", {"assignment": "least-loaded"}),
+        ("random", {"assignment": "random"}),
+    ],
+    "size spread": [
+        ("none", {"size_spread": "fixed", "size_sigma": 0}),
+        ("normal, 20 %", {"size_spread": "normal", "size_sigma": 0.2}),
+    ],
     "MTU": [("1500", {"mtu": 1500}), ("9000", {"mtu": 9000})],
-    "cells": [("by the byte", {"cell": 0, "cell_metadata": 0}), ("256 B, 64 B of them metadata", {"cell": 256, "cell_metadata": 64})],
+    "cells": [
+        ("by the byte", {"cell": 0, "cell_metadata": 0}),
+        ("256 B, 64 B of them metadata", {"cell": 256, "cell_metadata": 64}),
+    ],
     "readouts": [("48", {"readouts": 48}), ("600", {"readouts": 600})],
 }
 
 
 def plain(settings):
     """The scenario with an infinite buffer and no limits, in the train engine."""
-    return {**settings, "buffer": "infinite", "dedicated": 0, "dynamic_threshold": 0, "port_limit": "none", "engine": "train"}
+    return {
+        **settings,
+        "buffer": "infinite",
+        "dedicated": 0,
+        "dynamic_threshold": 0,
+        "port_limit": "none",
+        "engine": "train",
+    }
 
 
 def limited(settings):
@@ -51,7 +71,9 @@ def held(whole, payload):
     """The size of a packet with this payload: (in the closed forms, as the switch counts it)."""
     frame = payload + IP_TCP_BYTES + int(whole["ethernet_overhead"])
     cell = int(whole["cell"])
-    return payload + IP_TCP_BYTES + ETHERNET_BYTES, frame if cell == 0 else -(-(frame + int(whole["cell_metadata"])) // cell) * cell
+    return payload + IP_TCP_BYTES + ETHERNET_BYTES, frame if cell == 0 else -(
+        -(frame + int(whole["cell_metadata"])) // cell
+    ) * cell
 
 
 def one_packet(settings):
@@ -70,14 +92,29 @@ def closed_forms(settings):
     full, last = held(whole, segment), held(whole, rest) if rest else (0, 0)
     scale = (packets * full[1] + last[1]) / (packets * full[0] + last[0])
     # All short packets of each live event may be in the switch; in cells they take more than their share of bytes.
-    ends = int(network["input"] / network["output"] + 1) * network["readouts"] * max(0.0, last[1] - last[0] * full[1] / full[0])
-    premises = {"nodes at random": whole["assignment"] == "random", "sizes that vary": whole["size_spread"] != "fixed",
-                "uplinks chosen by a hash": whole["uplink_sharing"] != "ideal", "a switch that drops while memory is free": limited(settings)}
+    ends = (
+        int(network["input"] / network["output"] + 1)
+        * network["readouts"]
+        * max(0.0, last[1] - last[0] * full[1] / full[0])
+    )
+    premises = {
+        "nodes at random": whole["assignment"] == "random",
+        "sizes that vary": whole["size_spread"] != "fixed",
+        "uplinks chosen by a hash": whole["uplink_sharing"] != "ideal",
+        "a switch that drops while memory is free": limited(settings),
+    }
     broken = [name for name, holds in premises.items() if holds]
     bound = None if forms.bound_bytes is None or broken else forms.bound_bytes * full[1] / full[0] + ends
     why_no_bound = f"none for {broken[0]}" if broken else "none: fewer ports than I/O" if bound is None else ""
     exact = None if forms.exact_bytes is None else forms.exact_bytes * scale
-    return {"exact_bytes": exact, "paper_bytes": forms.paper_bytes * scale, "bound_bytes": bound, "why_no_bound": why_no_bound, "valid": forms.valid, "why": forms.why}
+    return {
+        "exact_bytes": exact,
+        "paper_bytes": forms.paper_bytes * scale,
+        "bound_bytes": bound,
+        "why_no_bound": why_no_bound,
+        "valid": forms.valid,
+        "why": forms.why,
+    }
 
 
 def need(settings, seed):
@@ -111,9 +148,12 @@ def distribution(maxima):
     general = stats.genextreme(shape, general_location, general_width)
     # Use the third parameter only if it improves the fit enough (Akaike).
     better = np.isfinite(general.logpdf(maxima / scale)).all() and (
-        general.logpdf(maxima / scale).sum() - 1 > gumbel.logpdf(maxima / scale).sum())
+        general.logpdf(maxima / scale).sum() - 1 > gumbel.logpdf(maxima / scale).sum()
+    )
     chosen, name = (general, f"generalised extreme value, shape {-shape:.2f}") if better else (gumbel, "Gumbel")
-    return lambda confidence: max(float(chosen.ppf(confidence)) * scale, largest), f"{name} distribution of {len(maxima)} maxima"
+    return lambda confidence: max(
+        float(chosen.ppf(confidence)) * scale, largest
+    ), f"{name} distribution of {len(maxima)} maxima"
 
 
 def drops_of(runner, settings, seeds, stop_at_first=False, phase="runs"):
@@ -123,7 +163,7 @@ def drops_of(runner, settings, seeds, stop_at_first=False, phase="runs"):
     found = {}
     runner.begin(f"{phase} with a buffer of {settings['buffer'] * 1e-6:.4g} MB", len(seeds))
     for start in range(0, len(seeds), batch):
-        some = seeds[start:start + batch]
+        some = seeds[start : start + batch]
         results = runner.all([Task("simulation", {**settings, "seed": seed}) for seed in some])
         found |= {seed: result["drops"] for seed, result in zip(some, results)}
         if stop_at_first and any(found.values()):
@@ -136,7 +176,9 @@ def prove(runner, settings, answer, seeds, engine):
     with_answer = drops_of(runner, {**settings, "buffer": round(answer), "engine": engine}, seeds)
     if answer * NINE_TENTHS < one_packet(settings):
         return with_answer, {}
-    with_less = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": engine}, seeds, stop_at_first=True)
+    with_less = drops_of(
+        runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": engine}, seeds, stop_at_first=True
+    )
     return with_answer, with_less
 
 
@@ -149,19 +191,27 @@ def vary(runner, settings, seeds):
             if all(str(whole[key]) == scenario.complete({key: value})[key] for key, value in change.items()):
                 continue
             variants[assumption, name] = {**settings, **change}
-    sequences = {(variant, seed): tolerant_need(changed, seed) for variant, changed in variants.items() for seed in seeds}
+    sequences = {
+        (variant, seed): tolerant_need(changed, seed) for variant, changed in variants.items() for seed in seeds
+    }
     runner.begin("assumptions, each changed alone")
     found = runner.drive(sequences)
     median = {variant: _median([found[variant, seed] for seed in seeds]) for variant in variants}
     base = median.pop(("base", "as given"))
     rows = []
     for (assumption, name), bytes in median.items():
-        rows.append({"assumption": assumption, "variant": name, "buffer_bytes": bytes, "ratio": bytes / base if bytes else None})
+        rows.append(
+            {"assumption": assumption, "variant": name, "buffer_bytes": bytes, "ratio": bytes / base if bytes else None}
+        )
+
     def change(row):
         """The size of the effect; 0 for a variant that the network cannot carry."""
         return abs(np.log(row["ratio"])) if row["ratio"] else 0.0
 
-    strength = {row["assumption"]: max(change(other) for other in rows if other["assumption"] == row["assumption"]) for row in rows}
+    strength = {
+        row["assumption"]: max(change(other) for other in rows if other["assumption"] == row["assumption"])
+        for row in rows
+    }
     rows.sort(key=lambda row: (-strength[row["assumption"]], row["assumption"], -change(row)))
     return base, rows
 
@@ -187,7 +237,12 @@ def reach(runner, settings, seeds):
     ceiling = min(float(whole["uplink"]), ports * float(whole["node_link"])) / 8 / payload
     task = Task("simulation", {**settings, "engine": "train"})
     runner.begin("rate that the switch reaches")
-    found = runner.drive({seed: search.bisect(task.with_settings(seed=seed), "rate", asked / 100, max(ceiling, asked), 0.01) for seed in seeds})
+    found = runner.drive(
+        {
+            seed: search.bisect(task.with_settings(seed=seed), "rate", asked / 100, max(ceiling, asked), 0.01)
+            for seed in seeds
+        }
+    )
     return {seed: result.good for seed, result in found.items()}
 
 
@@ -238,8 +293,13 @@ def size(job, directory, executor, progress=None, revision=""):
         if not any(with_less.values()) and not least:
             # Rare large occupancies: more seeds, in the fast engine, until one of them needs more than nine tenths.
             more = range(proof_seeds[-1] + 1, proof_seeds[-1] + 1 + 10 * wanted["proof_seeds"])
-            extra = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": "train"}, list(more), stop_at_first=True,
-                             phase="further runs")
+            extra = drops_of(
+                runner,
+                {**settings, "buffer": round(answer * NINE_TENTHS), "engine": "train"},
+                list(more),
+                stop_at_first=True,
+                phase="further runs",
+            )
             further = len(extra)
             with_less |= extra
 
@@ -251,23 +311,51 @@ def size(job, directory, executor, progress=None, revision=""):
     proved = not any(with_answer.values())
     seconds = float(whole["duration"])
     scatter = quantile(1 - 1e-9) > min(maxima)
-    once_in = seconds / (1 - wanted["confidence"]) if scatter and answer < bound else None  # from the fit, without the margin
-    rare = [{"once_a": name, "buffer_bytes": round(max(with_margin(quantile(1 - seconds / interval)), answer))}
-            for name, interval in INTERVALS.items() if interval > seconds]
+    once_in = (
+        seconds / (1 - wanted["confidence"]) if scatter and answer < bound else None
+    )  # from the fit, without the margin
+    rare = [
+        {"once_a": name, "buffer_bytes": round(max(with_margin(quantile(1 - seconds / interval)), answer))}
+        for name, interval in INTERVALS.items()
+        if interval > seconds
+    ]
     return {
-        "buffer_bytes": round(answer), "confidence": wanted["confidence"], "margin": wanted["margin"], "quantile_bytes": round(value), "how": how,
-        "seconds_between_runs_with_drops": once_in, "for_drops": rare, "at_the_bound": bool(answer >= bound),
+        "buffer_bytes": round(answer),
+        "confidence": wanted["confidence"],
+        "margin": wanted["margin"],
+        "quantile_bytes": round(value),
+        "how": how,
+        "seconds_between_runs_with_drops": once_in,
+        "for_drops": rare,
+        "at_the_bound": bool(answer >= bound),
         "counted_in": "cells of the switch" if counted(settings) == "max_buffer_cell_bytes" else "frames",
-        "maxima_bytes": maxima, "seeds": [seeds[0], seeds[-1]],
-        "proof": {"engine": wanted["proof_engine"], "seeds": [proof_seeds[0], proof_seeds[-1]], "drops": sum(with_answer.values()), "proved": proved,
-                  "raised": raised, "nine_tenths_bytes": round(answer * NINE_TENTHS), "nine_tenths_seeds_that_drop": sum(drops > 0 for drops in with_less.values()),
-                  "nine_tenths_seeds": len(with_less), "nine_tenths_further_seeds": further, "one_packet": least,
-                  "tight": least or any(with_less.values())},
-        "dominant": assumptions[0]["assumption"] if assumptions and assumptions[0]["ratio"] else None, "assumptions": assumptions, "base_bytes": base,
-        "switch": {"buffer": scenario.complete(switch)["buffer"], "is_example": whole["buffer"] == "infinite",
-                   "rate_hz": min(reached.values()) if all(rate is not None for rate in reached.values()) else None,
-                   "rates_hz": list(reached.values())},
+        "maxima_bytes": maxima,
+        "seeds": [seeds[0], seeds[-1]],
+        "proof": {
+            "engine": wanted["proof_engine"],
+            "seeds": [proof_seeds[0], proof_seeds[-1]],
+            "drops": sum(with_answer.values()),
+            "proved": proved,
+            "raised": raised,
+            "nine_tenths_bytes": round(answer * NINE_TENTHS),
+            "nine_tenths_seeds_that_drop": sum(drops > 0 for drops in with_less.values()),
+            "nine_tenths_seeds": len(with_less),
+            "nine_tenths_further_seeds": further,
+            "one_packet": least,
+            "tight": least or any(with_less.values()),
+        },
+        "dominant": assumptions[0]["assumption"] if assumptions and assumptions[0]["ratio"] else None,
+        "assumptions": assumptions,
+        "base_bytes": base,
+        "switch": {
+            "buffer": scenario.complete(switch)["buffer"],
+            "is_example": whole["buffer"] == "infinite",
+            "rate_hz": min(reached.values()) if all(rate is not None for rate in reached.values()) else None,
+            "rates_hz": list(reached.values()),
+        },
         "need_by_rate": [{"rate_hz": rate, "buffer_bytes": bytes} for rate, bytes in rates],
         "formula": forms,
-        "settings": whole, "runs": {"done": runner.ran, "known": runner.known}, "revision": revision,
+        "settings": whole,
+        "runs": {"done": runner.ran, "known": runner.known},
+        "revision": revision,
     }

@@ -25,8 +25,13 @@ def sequences(job):
     for number, point in enumerate(all_points):
         for repeat in range(sweep["repeats"]):
             task = Task(sweep["method"], {**job["scenario"], **point, "seed": sweep["seed"] + repeat})
-            made[number, repeat] = one_run(task) if sweep["search"] == "none" else search.bisect(
-                task, sweep["search"], sweep["low"], sweep["high"], sweep["tolerance"], sweep["drops_allowed"])
+            made[number, repeat] = (
+                one_run(task)
+                if sweep["search"] == "none"
+                else search.bisect(
+                    task, sweep["search"], sweep["low"], sweep["high"], sweep["tolerance"], sweep["drops_allowed"]
+                )
+            )
     return all_points, made
 
 

@@ -1,10 +1,10 @@
 """The decorator that makes a function an event selection, and the values that it may return.
 
-    import rodeo
+import rodeo
 
-    @rodeo.select
-    def high_energy(event):
-        return rodeo.accept("Main") if len(event.robs[0x00420001].data) > 1000 else rodeo.reject()
+@rodeo.select
+def high_energy(event):
+    return rodeo.accept("Main") if len(event.robs[0x00420001].data) > 1000 else rodeo.reject()
 """
 
 import re

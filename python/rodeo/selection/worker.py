@@ -44,7 +44,9 @@ def answer_to(selection, request, memory):
         return {"error": said(error)}
     return {
         "verdict": decision.verdict,
-        "streams": [{"type": one.type, "name": one.name, "obeys_lumi_block": one.obeys_lumi_block} for one in decision.streams],
+        "streams": [
+            {"type": one.type, "name": one.name, "obeys_lumi_block": one.obeys_lumi_block} for one in decision.streams
+        ],
         "robs": list(decision.robs),
     }
 

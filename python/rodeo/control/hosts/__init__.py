@@ -30,4 +30,8 @@ def _host(system, entry, name, patience):
             from rodeo.control.hosts.slurm_host import SlurmHost
 
             return SlurmHost(system.name, directory, name, entry.address, patience=patience)
-    raise Refused("control.launcher", f"host {name}: there is no launcher `{entry.launcher if entry else '?'}`", "use local, ssh or slurm")
+    raise Refused(
+        "control.launcher",
+        f"host {name}: there is no launcher `{entry.launcher if entry else '?'}`",
+        "use local, ssh or slurm",
+    )

@@ -36,11 +36,19 @@ class LocalHost(AgentHost):
                 if self._agent is not None and self._agent.poll() not in (None, 0):
                     said = self._last_words()
                     self._agent = None
-                    raise Refused("control.agent", f"the agent of {self.system} ended at once{': ' + said if said else ''}", f"its log is {self._log()}")
+                    raise Refused(
+                        "control.agent",
+                        f"the agent of {self.system} ended at once{': ' + said if said else ''}",
+                        f"its log is {self._log()}",
+                    )
                 if self._agent is None or self._agent.poll() is not None:
                     self._start()
             if time.monotonic() > deadline:
-                raise Refused("control.host_silent", f"the agent of {self.system} on this host does not answer", f"its log is {self._log()}")
+                raise Refused(
+                    "control.host_silent",
+                    f"the agent of {self.system} on this host does not answer",
+                    f"its log is {self._log()}",
+                )
             await asyncio.sleep(0.02)
 
     def _log(self):
@@ -56,11 +64,32 @@ class LocalHost(AgentHost):
             self.directory.mkdir(parents=True, exist_ok=True)
             with open(self._log(), "ab") as log:
                 self._agent = subprocess.Popen(
-                    [sys.executable, "-B", "-m", "rodeo.control.agent", "--system", self.system, "--host", self.name, "--directory", str(self.directory.absolute()),
-                     *self.options],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/", env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3].absolute())})
+                    [
+                        sys.executable,
+                        "-B",
+                        "-m",
+                        "rodeo.control.agent",
+                        "--system",
+                        self.system,
+                        "--host",
+                        self.name,
+                        "--directory",
+                        str(self.directory.absolute()),
+                        *self.options,
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    cwd="/",
+                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3].absolute())},
+                )
         except OSError as error:
-            raise Refused("control.agent", f"the agent of {self.system} cannot be started: {error.strerror}: {error.filename or ''}", "") from None
+            raise Refused(
+                "control.agent",
+                f"the agent of {self.system} cannot be started: {error.strerror}: {error.filename or ''}",
+                "",
+            ) from None
 
     async def close(self):
         await super().close()

@@ -44,15 +44,33 @@ class RemoteHost(AgentHost):
 
     def relay(self, *options):
         """The arguments that start a relay on the host."""
-        return ["-m", "rodeo.control.relay", "--system", self.system, "--host", self.name, "--patience", f"{self.patience:g}", *options]
+        return [
+            "-m",
+            "rodeo.control.relay",
+            "--system",
+            self.system,
+            "--host",
+            self.name,
+            "--patience",
+            f"{self.patience:g}",
+            *options,
+        ]
 
     async def connect(self):
         argv = await self.way()
         try:
             process = await asyncio.create_subprocess_exec(
-                *argv, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=LIMIT, start_new_session=True)
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=LIMIT,
+                start_new_session=True,
+            )
         except OSError as error:
-            raise Refused("control.launcher", f"{self.name}: {argv[0]} cannot be started: {error.strerror}", "") from None
+            raise Refused(
+                "control.launcher", f"{self.name}: {argv[0]} cannot be started: {error.strerror}", ""
+            ) from None
         words = asyncio.ensure_future(last_words(process.stderr))
         try:
             await asyncio.wait_for(self._greeted(process), REACHED_S * self.start_patience)
@@ -60,10 +78,18 @@ class RemoteHost(AgentHost):
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             if isinstance(error, asyncio.TimeoutError):
-                raise Refused("control.host_silent", f"{self.name} has not answered within {REACHED_S * self.start_patience:g} s", "") from None
+                raise Refused(
+                    "control.host_silent",
+                    f"{self.name} has not answered within {REACHED_S * self.start_patience:g} s",
+                    "",
+                ) from None
             if isinstance(error, (EOFError, asyncio.LimitOverrunError)):
                 said = await words
-                raise Refused("control.host_silent", f"{self.name} cannot be reached: {said or 'the connection ended at once'}", "") from None
+                raise Refused(
+                    "control.host_silent",
+                    f"{self.name} cannot be reached: {said or 'the connection ended at once'}",
+                    "",
+                ) from None
             raise
         finally:
             ended = asyncio.ensure_future(self._until_ended(process, words))
@@ -74,7 +100,9 @@ class RemoteHost(AgentHost):
     async def _until_ended(self, process, words):
         await process.wait()
         process.stdin.close()
-        with contextlib.suppress(OSError, asyncio.TimeoutError):  # awaits the error of a broken pipe, which would otherwise be logged
+        with contextlib.suppress(
+            OSError, asyncio.TimeoutError
+        ):  # awaits the error of a broken pipe, which would otherwise be logged
             await asyncio.wait_for(process.stdin.wait_closed(), REACHED_S)
         await asyncio.gather(words, return_exceptions=True)
 
@@ -111,9 +139,18 @@ async def said(*argv, seconds, input=None):
     """(exit status, output, error output) of a short command. Refused(control.launcher) if it does not exist, control.host_silent if it takes longer."""
     try:
         process = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.PIPE if input else asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True)
+            *argv,
+            stdin=asyncio.subprocess.PIPE if input else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
     except OSError as error:
-        raise Refused("control.launcher", f"{argv[0]} cannot be started: {error.strerror}", "check that it is installed, and on the PATH") from None
+        raise Refused(
+            "control.launcher",
+            f"{argv[0]} cannot be started: {error.strerror}",
+            "check that it is installed, and on the PATH",
+        ) from None
     try:
         out, complaint = await asyncio.wait_for(process.communicate(input), seconds)
     except BaseException as error:

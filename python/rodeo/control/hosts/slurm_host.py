@@ -1,7 +1,7 @@
 """A host from Slurm: one job on it runs the agent, and a step of this job connects to the agent, so that no process listens on the network.
 
-    no job ──launch()──► pending ──► running ──no process for a while, or leave──► no job
-                                        └── cancelled, or node dead ──► no job: its processes have ended, and the agent's last note has their exits
+no job ──launch()──► pending ──► running ──no process for a while, or leave──► no job
+                                    └── cancelled, or node dead ──► no job: its processes have ended, and the agent's last note has their exits
 """
 
 import asyncio
@@ -33,7 +33,14 @@ class NoJob(Refused):
 
 
 HOPELESS_S = 3.0  # a hopeless reason must last so long: a node that comes back is briefly unavailable too
-HOPELESS = ("ReqNodeNotAvail", "DOWN, DRAINED", "NodeDown", "PartitionDown", "InvalidAccount", "InvalidQOS")  # a job with such a reason will not start soon
+HOPELESS = (
+    "ReqNodeNotAvail",
+    "DOWN, DRAINED",
+    "NodeDown",
+    "PartitionDown",
+    "InvalidAccount",
+    "InvalidQOS",
+)  # a job with such a reason will not start soon
 
 
 def job_of(answer):
@@ -70,7 +77,15 @@ class SlurmHost(RemoteHost):
 
     async def job(self):
         """(id, state, why) of our job, or None. Refused(control.host_silent) if Slurm does not answer."""
-        status, out, complaint = await said("squeue", "--noheader", "--me", f"--name={self.job_name}", "--states=all", "--format=%i|%T|%r", seconds=COMMAND_S * self.patience)
+        status, out, complaint = await said(
+            "squeue",
+            "--noheader",
+            "--me",
+            f"--name={self.job_name}",
+            "--states=all",
+            "--format=%i|%T|%r",
+            seconds=COMMAND_S * self.patience,
+        )
         if status != 0:
             raise Refused("control.host_silent", f"{self.name}: Slurm does not answer: {last_line(complaint)}", "")
         return job_of(out)
@@ -86,19 +101,65 @@ class SlurmHost(RemoteHost):
             if any(isinstance(each, dict) and not each.get("exited") for each in self._note()["processes"]):
                 raise Refused("control.host_silent", f"{self.name}: job {number} is ending", "")
             raise NoJob("control.host_silent", f"job {number} on {self.name} has ended", "")
-        return ["srun", f"--jobid={number}", f"--nodelist={self.node}", "--nodes=1", "--ntasks=1", "--overlap", "--unbuffered", "--quiet", "--mpi=none", "--input=all", "--immediate=20",
-                "--export=RODEO_HOST=" + self.name, "--propagate=NONE", "--job-name=relay", "/usr/bin/env", *with_environment(self.relay())[1:]]
+        return [
+            "srun",
+            f"--jobid={number}",
+            f"--nodelist={self.node}",
+            "--nodes=1",
+            "--ntasks=1",
+            "--overlap",
+            "--unbuffered",
+            "--quiet",
+            "--mpi=none",
+            "--input=all",
+            "--immediate=20",
+            "--export=RODEO_HOST=" + self.name,
+            "--propagate=NONE",
+            "--job-name=relay",
+            "/usr/bin/env",
+            *with_environment(self.relay())[1:],
+        ]
 
     async def submit(self):
         """Submits a new job. Returns its id. Refused(control.launch) with sbatch's message."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        agent = ["/usr/bin/env", *with_environment(["-m", "rodeo.control.agent", "--system", self.system, "--host", self.name, "--directory", str(self.directory.absolute()),
-                                                    "--leash", f"{self.leash_s:g}", "--to-the-end"])[1:]]
+        agent = [
+            "/usr/bin/env",
+            *with_environment(
+                [
+                    "-m",
+                    "rodeo.control.agent",
+                    "--system",
+                    self.system,
+                    "--host",
+                    self.name,
+                    "--directory",
+                    str(self.directory.absolute()),
+                    "--leash",
+                    f"{self.leash_s:g}",
+                    "--to-the-end",
+                ]
+            )[1:],
+        ]
         log = str(self.directory.absolute() / "agent.log").replace("%", "%%")
         status, out, complaint = await said(
-            "sbatch", "--parsable", f"--job-name={self.job_name}", "--nodes=1", "--ntasks=1", f"--nodelist={self.node}", "--exclusive", "--mem=0", "--no-requeue",
-            "--export=RODEO_HOST=" + self.name, "--propagate=NONE", "--chdir=/", f"--output={log}", "--open-mode=append",
-            seconds=COMMAND_S * self.patience, input=script(agent).encode())
+            "sbatch",
+            "--parsable",
+            f"--job-name={self.job_name}",
+            "--nodes=1",
+            "--ntasks=1",
+            f"--nodelist={self.node}",
+            "--exclusive",
+            "--mem=0",
+            "--no-requeue",
+            "--export=RODEO_HOST=" + self.name,
+            "--propagate=NONE",
+            "--chdir=/",
+            f"--output={log}",
+            "--open-mode=append",
+            seconds=COMMAND_S * self.patience,
+            input=script(agent).encode(),
+        )
         number = out.split(";")[0].strip()
         if status != 0 or not number.isdigit():
             raise Refused("control.launch", f"{self.name}: sbatch: {last_line(complaint) or out}", "")
@@ -118,7 +179,11 @@ class SlurmHost(RemoteHost):
                     return
                 except NoJob:
                     if job is not None:
-                        raise Refused("control.launch", f"{self.name}: job {job} has ended at once: {self._last_words()}", f"its log is {self.directory / 'agent.log'}") from None
+                        raise Refused(
+                            "control.launch",
+                            f"{self.name}: job {job} has ended at once: {self._last_words()}",
+                            f"its log is {self.directory / 'agent.log'}",
+                        ) from None
                     job = await self.submit()
                 except Refused as refused:
                     now = time.monotonic()
@@ -126,9 +191,17 @@ class SlurmHost(RemoteHost):
                         hopeless_since = None
                     elif hopeless_since is None:
                         hopeless_since = now
-                    if now > deadline or hopeless_since is not None and now - hopeless_since > HOPELESS_S * self.patience:
+                    if (
+                        now > deadline
+                        or hopeless_since is not None
+                        and now - hopeless_since > HOPELESS_S * self.patience
+                    ):
                         await self._take_back()
-                        raise Refused("control.launch", f"{self.name} has no agent after {time.monotonic() - began:.0f} s: {refused.what}", "sinfo -R, scontrol show node") from None
+                        raise Refused(
+                            "control.launch",
+                            f"{self.name} has no agent after {time.monotonic() - began:.0f} s: {refused.what}",
+                            "sinfo -R, scontrol show node",
+                        ) from None
                 await asyncio.sleep(LOOK_S)
 
     async def _take_back(self):
@@ -170,7 +243,9 @@ class SlurmHost(RemoteHost):
             try:
                 return await super().launch(spec)
             except Refused as refused:
-                if refused.code != "control.agent_leaves" and (refused.code != "control.host_silent" or self._writer is not None):
+                if refused.code != "control.agent_leaves" and (
+                    refused.code != "control.host_silent" or self._writer is not None
+                ):
                     raise
             await self._disconnect()  # its job was given back at this moment
             await self.granted()
@@ -193,7 +268,9 @@ class SlurmHost(RemoteHost):
     async def forget(self, name):
         def otherwise():
             note = self._note()
-            note["processes"] = [each for each in note["processes"] if not (isinstance(each, dict) and each.get("name") == name)]
+            note["processes"] = [
+                each for each in note["processes"] if not (isinstance(each, dict) and each.get("name") == name)
+            ]
             part = self.directory / "agent.part"
             with contextlib.suppress(OSError):
                 part.write_text(json.dumps(note))
@@ -227,7 +304,13 @@ class SlurmHost(RemoteHost):
         names = list(names)
 
         def otherwise():
-            logs = {name: (self.directory / "agent.log" if name == "agent" else self.directory / "logs" / f"{name}.log", ((), ())) for name in names}
+            logs = {
+                name: (
+                    self.directory / "agent.log" if name == "agent" else self.directory / "logs" / f"{name}.log",
+                    ((), ()),
+                )
+                for name in names
+            }
             return newest(logs, wanted, LONGEST_READ_OF_LOGS)
 
         return await self._without_a_job(super().records(names, wanted), otherwise)
@@ -243,7 +326,9 @@ class SlurmHost(RemoteHost):
 
     async def sha256(self, paths):
         paths = [os.fspath(path) for path in paths]
-        return await self._without_a_job(super().sha256(paths), lambda: {path: sum for path in paths if (sum := sha256_of(path)) is not None})
+        return await self._without_a_job(
+            super().sha256(paths), lambda: {path: sum for path in paths if (sum := sha256_of(path)) is not None}
+        )
 
     async def read(self, path, most):
         return await self._without_a_job(super().read(path, most), lambda: end_of(os.fspath(path), int(most)))

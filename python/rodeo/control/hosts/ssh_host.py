@@ -8,8 +8,23 @@ from rodeo.control.hosts.remote import RemoteHost, with_environment
 from rodeo.control.refused import Refused
 
 # No questions, because no user could answer; a host that is gone is noticed within 15 s; no forwarding from this session.
-OPTIONS = ("-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ControlPath=none",
-           "-o", "LogLevel=ERROR")
+OPTIONS = (
+    "-T",
+    "-a",
+    "-x",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+    "-o",
+    "ControlPath=none",
+    "-o",
+    "LogLevel=ERROR",
+)
 
 
 class SshHost(RemoteHost):

@@ -37,7 +37,14 @@ def upgrade():
         sa.Column("holder", sa.Text(), nullable=False),
         sa.Column("comment", sa.Text(), nullable=False),
     )
-    op.create_index("one_open_run", "run", ["system"], unique=True, sqlite_where=sa.text("state = 'OPEN'"), postgresql_where=sa.text("state = 'OPEN'"))
+    op.create_index(
+        "one_open_run",
+        "run",
+        ["system"],
+        unique=True,
+        sqlite_where=sa.text("state = 'OPEN'"),
+        postgresql_where=sa.text("state = 'OPEN'"),
+    )
     op.create_index("run_asked", "run", ["asked_ns"])
     op.create_table(
         "transition",
