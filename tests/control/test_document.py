@@ -24,7 +24,7 @@ KEYS = {
     "links": "total active removed bad",
     "lease": "holder fence until_ns asked_by",
 }
-PROCESS = "name class kind host role needed phase pid since_ns seen_ns exit restarts build configuration_sha256 what numbers cpu rss_bytes"
+PROCESS = "name class kind host role needed phase pid since_ns seen_ns exit restarts left_out build configuration_sha256 what numbers cpu rss_bytes"
 ALARM = "cause severity raised_ns acked_by acked_ns cleared_ns what value limit do process shelved_by shelved_until_ns"
 
 

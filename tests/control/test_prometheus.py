@@ -232,8 +232,9 @@ CASES = {
         ],
         [
             RUN,
-            ('rodeo_room_trigger_rate_hz{system="lab"}', "0x200"),
+            ('rodeo_room_trigger_rate_hz{system="lab"}', "9x200"),
             (f"rodeo_room_process_rate_hz{{{PROCESS}}}", "0x200"),
+            (f"rodeo_room_process_left_out{{{PROCESS}}}", "1x200"),
         ],
     ),
     "dead_time": (

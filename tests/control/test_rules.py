@@ -15,6 +15,7 @@ from rodeo.control.derive import derive
 from rodeo.control.document import NUMBERS
 from rodeo.control.externals import External, parsed_selector, values_of
 from rodeo.control.host_looks import certain, offset_of
+from rodeo.control.looks import Memory
 from rodeo.control.own_rules import Watch, at_path
 from rodeo.control.refused import Refused
 from rodeo.control.rules import BUILT_IN, rules_of
@@ -113,17 +114,27 @@ def own(**table):
 
 
 def watched(
-    watch, now_s=0.0, *, words=RUNNING, numbers=None, process_numbers=None, statuses=None, externals=(), running=True
+    watch,
+    now_s=0.0,
+    *,
+    words=RUNNING,
+    numbers=None,
+    process_numbers=None,
+    statuses=None,
+    externals=(),
+    running=True,
+    without=(),
 ):
     looks = seen(*words)
     looks = tuple(replace(one, status=(statuses or {}).get(one.name, {})) for one in looks)
-    derived = derive(looks, row())
+    derived = derive(looks, row(), None, Memory(without=frozenset(without)))
     watch.look(
         now_s,
         running=running,
         numbers=numbers,
         looks=looks,
         phases=derived.phases,
+        left_out=derived.left_out,
         process_numbers=process_numbers,
         externals={one.name: one for one in externals},
     )
@@ -169,6 +180,15 @@ def watched(
 )
 def test_what_a_rule_looks_at(table, values, raised):
     assert set(watched(Watch(own(**table)), **values)) == raised
+
+
+@pytest.mark.parametrize(
+    ("when", "raised"), [("running", {"mine:readout-2"}), ("always", {"mine:readout-1", "mine:readout-2"})]
+)
+def test_a_rule_for_a_run_does_not_look_at_what_the_run_continues_without(when, raised):
+    watch = Watch(own(of="readout", value="rate_hz", limit=5, comparison="<", when=when))
+    slow = {"readout-1": {"rate_hz": 0.0}, "readout-2": {"rate_hz": 1.0}}
+    assert set(watched(watch, process_numbers=slow, without=["readout-1"])) == raised
 
 
 def test_what_a_rule_says_is_what_it_was_told_to():

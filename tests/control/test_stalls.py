@@ -23,7 +23,7 @@ from rodeo.control.headline import (
     headline,
     troubled,
 )
-from rodeo.control.numbers import Moment, limited_by, numbers, of_process
+from rodeo.control.numbers import Moment, limited_by, links_of, numbers, of_process
 from rodeo.control.system import ProcessClass
 
 CHAIN = (
@@ -46,7 +46,7 @@ class Room:
         self.members = {member.name: member for one in classes for member in one.members()}
         self.status = {name: self._first(member.kind) for name, member in self.members.items()}
         self.answered_s = dict.fromkeys(self.members, 0.0)
-        self.words, self.held, self.without = {}, held, frozenset()
+        self.words, self.held, self.without, self.known = {}, held, frozenset(), frozenset()
         self.before, self.meter, self.now_s = None, FlowMeter(), 0.0
 
     @staticmethod
@@ -90,7 +90,7 @@ class Room:
                 status["chunks"]["sent"] += 2 * built
             elif kind == "readout":
                 grows = (of or {}).get(name, built)
-                status["fragments"]["built"] += grows
+                status["fragments"]["built"] = (status["fragments"]["built"] or 0) + grows
                 status["chunks"]["built"] += grows
                 status["chunks"]["lost"]["late"] = status["chunks"]["lost"].get("late", 0) + lost
             status.update((say or {}).get(name, {}))
@@ -102,10 +102,11 @@ class Room:
             self.now_s,
             {name: (self.members[name].kind, status) for name, status in self.status.items()},
             answered_s=dict(self.answered_s),
+            left_out=self.without,
         )
         looks, run = tuple(self._look(name, member) for name, member in self.members.items()), row()
         derived, known = derive(looks, run, None, replace(READY, without=self.without)), numbers(self.before, after)
-        flow = self.meter.look(self.now_s, known, self.before, after, self.without)
+        flow = self.meter.look(self.now_s, known, self.before, after)
         cause = first_cause(
             derived,
             looks,
@@ -121,11 +122,13 @@ class Room:
             known,
             run=run,
             memory=READY,
+            known=self.known,
+            links=links_of(after),
             limited_by=cause,
             headline=word,
             process_numbers={name: of_process(name, self.before, after) for name in self.members},
         )
-        self.before = after
+        self.before, self.numbers = after, known
         return word, cause, {one.cause: one for one in alarms}
 
     def _look(self, name, member):
@@ -236,11 +239,60 @@ def test_one_readout_that_builds_nothing_loses_data(classes):
 def test_a_readout_without_which_the_run_goes_on_may_build_nothing(classes):
     room = Room(classes)
     room.without = frozenset(["readout-2"])
-    assert after_some_looks({"of": {"readout-2": 0}}, room)[0].word == "RUNNING"
+    word, cause, alarms = after_some_looks({"of": {"readout-2": 0}}, room)
+    assert (word.word, cause, list(alarms)) == ("RUNNING", None, [])
     assert after_some_looks({"of": {"readout-1": 0}}, Room(classes))[0].word == LOSES_DATA
     room = Room(classes)
     room.without = frozenset(["readout-2"])
     assert after_some_looks({"of": {"readout-1": 0}}, room)[0].word == NO_DATA, "no readout of the run builds"
+
+
+LEFT_OUT = {  # alarm -> what a readout says that raises it, unless it is left out
+    "stall:readout-2": {},
+    "back_pressure:readout-2": {"limited_by_now": "writer"},
+    "incomplete": {"fragments": {"built": 10**6, "incomplete": 9 * 10**5}},
+    "metric.gone:readout-2:rate_hz": {"fragments": {"built": None, "incomplete": 0}},
+    "link:readout-2:0x10": {"robs": [{"links": [{"fid": "0x10", "state": "lost"}]}]},
+    "out_of_step:readout-2:0x20": {"robs": [{"links": [{"fid": "0x20", "out_of_step": True}]}]},
+}
+
+
+@pytest.mark.parametrize("alarm", LEFT_OUT)
+def test_a_readout_that_is_left_out_raises_no_alarm_and_is_no_cause(alarm):
+    for without in frozenset(["readout-2"]), frozenset():
+        room = Room()
+        room.go_on()
+        room.without, room.known = without, frozenset([("readout-2", "rate_hz")])
+        room.go_on()
+        given = {"of": {"readout-2": 0}, "say": {"readout-2": LEFT_OUT[alarm]}}
+        word, cause, alarms = [room.go_on(**given) for _ in range(LOOKS)][-1]
+        if without:
+            assert (word.word, cause, list(alarms)) == ("RUNNING", None, [])
+        else:
+            assert alarm in alarms
+
+
+@pytest.mark.parametrize("left", ["dead", "silent"])
+def test_a_process_that_is_left_out_is_not_the_cause_of_a_later_stall(left):
+    room = Room()
+    room.go_on()
+    room.without, silent = frozenset(["readout-2"]), ("readout-2",)
+    if left == "dead":
+        room.status["readout-2"], room.words["readout-2"] = None, "killed"
+    assert [room.go_on(silent=silent) for _ in range(LOOKS)][-1][0].word == "RUNNING"
+    full = {"supervisor": {"limited_by": "retention"}}
+    word, cause, alarms = [room.go_on(**STOPPED, silent=silent, say=full) for _ in range(LOOKS)][-1]
+    assert (word.word, cause) == (NO_DATA, of(("supervisor", "retention")))
+    assert left == "silent" or "continues without it" in alarms["process.failed:readout-2"].do
+
+
+def test_what_is_left_out_is_in_no_number_of_the_run():
+    room = Room()
+    room.go_on()
+    room.without = frozenset(["readout-2"])
+    for _ in range(3):
+        room.go_on(of={"readout-2": 0})
+    assert room.numbers["events"] == 4 * 900, "events that every readout of the run has built"
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,8 @@ def _of_processes(derived, looks, run, memory, now_s):
         severity = "alarm" if needed else "warning"
         reason = derived.broken.get(name) or derived.degraded.get(name) or f"is {phase}"
         do = kind_of(look.member.kind).do if run is not None else "look at its log; then recover"
+        if name in derived.left_out:
+            do = "look at its log; the run continues without it"
         if phase == "failed":
             core = look.exit.core if look.exit else None
             yield Condition(
@@ -226,7 +228,7 @@ def _vanished(derived, looks, process_numbers, known):
     for name, metric in sorted(known):
         if (
             derived.phases.get(name) == "running"
-            and name not in silent
+            and name not in silent | derived.left_out
             and process_numbers.get(name, {}).get(metric) is None
         ):
             yield Condition(
@@ -242,7 +244,7 @@ def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline,
     )
     if triggers == 0 and (headline is None or headline.word != NO_DATA):
         yield Condition("no_triggers", "warning", "no trigger is accepted, and triggers are not held", 0)
-    for name in (look.name for look in looks if look.member.kind == "readout"):
+    for name in (look.name for look in looks if look.member.kind == "readout" and look.name not in derived.left_out):
         if triggers and derived.phases.get(name) == "running" and process_numbers.get(name, {}).get("rate_hz") == 0:
             what = f"{name} builds nothing, but triggers come at {triggers:.0f} Hz"
             do = ""

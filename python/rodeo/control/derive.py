@@ -24,7 +24,7 @@ class Derived:
 
     Processes: `broken` {name: why}, of classes that have too few good ones; `degraded` {name: why}, bad ones that may be missing; `ended`, needed
     ones that ended by themselves while others run (also in `broken`); `going`, good readouts of the run; `indispensable`, broken ones without which
-    no data are taken, because none of their kind is left.
+    no data are taken, because none of their kind is left; `left_out`, those without which the run continues: their numbers, limits and waits do not count.
 
     `heal`: the automatic step to finish the act of a former controller: None, "stop", "undo_start", "relaunch" or "close".
     """
@@ -37,6 +37,7 @@ class Derived:
     degraded: dict = field(default_factory=dict)
     ended: tuple = ()
     indispensable: tuple = ()
+    left_out: frozenset = frozenset()
     foreign: tuple = ()
     going: tuple = ()
     silent: tuple = ()
@@ -69,6 +70,7 @@ def derive(looks, run=None, act=None, memory=None, *, silent_hosts=(), strangers
         degraded=seen.degraded,
         ended=seen.ended,
         indispensable=seen.indispensable,
+        left_out=seen.memory.without - seen.broken.keys(),
         foreign=seen.foreign,
         going=tuple(look.name for look in seen.per_run if run is not None and seen.phase[look.name] == "running"),
         silent=seen.silent,

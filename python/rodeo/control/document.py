@@ -134,6 +134,7 @@ def _process(look, derived, numbers):
         "seen_ns": look.seen_ns,
         "exit": look.exit and {"status": look.exit.status, "signal": look.exit.signal, "core": look.exit.core},
         "restarts": look.restarts,
+        "left_out": look.name in derived.left_out,
         "build": look.build,
         "configuration_sha256": look.configuration_sha256,
         "what": derived.broken.get(look.name)

@@ -87,13 +87,12 @@ class FlowMeter:
         self._zero_since_s = None
         self._unbuilt = {}  # readout, or ALL -> (begin, number of looks) in which triggers came and it built nothing
 
-    def look(self, now_s, numbers, before, after, without=frozenset()):
-        """`without`: names of processes without which the run goes on."""
+    def look(self, now_s, numbers, before, after):
         rate, offered = numbers.get("trigger_rate_hz"), numbers.get("offered_rate_hz")
         self._zero_since_s = None if rate != 0 else now_s if self._zero_since_s is None else self._zero_since_s
         built = incomplete = lost = None
         if before is not None:
-            self._count_unbuilt(now_s, rate is None or bool(rate or offered), before, after, without)
+            self._count_unbuilt(now_s, rate is None or bool(rate or offered), before, after)
             built = growth_of(before, after, "readout", _built)
             incomplete = growth_of(before, after, "readout", lambda status: value(status, "fragments", "incomplete"))
             lost = _lost_ppm(before, after)
@@ -108,15 +107,13 @@ class FlowMeter:
             stalled=self._stalled(now_s) if unbuilt_s is None else None,
         )
 
-    def _count_unbuilt(self, now_s, triggers_come, before, after, without):
+    def _count_unbuilt(self, now_s, triggers_come, before, after):
         """Counts looks in which a readout that answers has built nothing, and those in which no readout has. Such a look without a trigger does not count."""
         growths = {
             name: grown(_built(before.statuses.get(name, (None, None))[1]), _built(status))
             for name, status in after.of("readout").items()
-            if name not in without
         }
-        asked = any(kind == "readout" and name not in without for name, (kind, _) in after.statuses.items())
-        whole = total(growths.values()) if growths else 0 if asked else None
+        whole = total(growths.values()) if growths else 0 if after.all_of("readout") else None
         answering = {
             name: growth
             for name, growth in growths.items()
@@ -168,11 +165,16 @@ def _lost(status):
 
 def first_cause(derived, looks, limited, *, run, standing, stalled=None):
     """{"process", "stage"} that delays the data, None if nothing does or the cause is unknown. A process of the data path that is gone or silent takes
-    precedence over the reports of waiting processes, because they wait for it; of several, the one that went first. `limited`: numbers.limited_by().
+    precedence over the reports of waiting processes, because they wait for it; of several, the one that went first. A process that is left out delays
+    nothing. `limited`: numbers.limited_by().
     `standing`: the data are delayed now. `stalled`: the readout that builds nothing while others build, used only if no other cause is known."""
     if run is None:
         return limited
-    ours = [look for look in looks if kind_of(look.member.kind).order and look.member.kind != "program"]
+    ours = [
+        look
+        for look in looks
+        if kind_of(look.member.kind).order and look.member.kind != "program" and look.name not in derived.left_out
+    ]
     dead = [
         look for look in ours if derived.phases.get(look.name) in _DEAD and (look.name in derived.broken or standing)
     ]

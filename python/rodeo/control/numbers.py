@@ -24,16 +24,26 @@ CARD_LOSSES = (
 @dataclass(frozen=True)
 class Moment:
     """Statuses at one moment: {process: (kind, its status after sound.checked(), or None)}. `time_s` is monotonic. `answered_s` {process: time of its status}:
-    a process that has not answered since keeps status and time, and has no rate; a missing process answered at this moment."""
+    a process that has not answered since keeps status and time, and has no rate; a missing process answered at this moment. `left_out`: processes without
+    which the run continues; they count in no number of the system, as if they were gone."""
 
     time_s: float
     statuses: dict
     disk_free_bytes: int | None = None
     answered_s: dict = field(default_factory=dict)
+    left_out: frozenset = frozenset()
 
     def of(self, kind):
-        """{name: status} of the processes of a kind that have a status."""
-        return {name: status for name, (its_kind, status) in self.statuses.items() if its_kind == kind and status}
+        """{name: status} of the processes of a kind that have a status and are not left out."""
+        return {name: status for name, status in self.all_of(kind).items() if status}
+
+    def all_of(self, kind):
+        """The same with processes without a status."""
+        return {
+            name: status
+            for name, (its_kind, status) in self.statuses.items()
+            if its_kind == kind and name not in self.left_out
+        }
 
 
 def value(status, *path):
@@ -87,10 +97,9 @@ def numbers(before, after, *, cards_at_start=None):
         _rates(before, after, chosen, ("trigger", "accepted")),
     )
     rate = max((one for one in accepted.values() if one is not None), default=None)
-    if rate is None and not chosen:
-        rate = max(
-            (one for one in (_event_rate(before, after, name) for name in readouts) if one is not None), default=None
-        )
+    if rate is None and not chosen:  # a readout that is left out sees the triggers, too
+        seen = [_event_rate(before, after, name) for name, (kind, _) in after.statuses.items() if kind == "readout"]
+        rate = max((one for one in seen if one is not None), default=None)
     both = [
         (offered[name], accepted[name]) for name in chosen if offered[name] is not None and accepted[name] is not None
     ]

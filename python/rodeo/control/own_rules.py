@@ -29,14 +29,16 @@ class Watch:
         self._known = set()  # (rule, subject) that had a value
         self.found = ()
 
-    def look(self, now_s, *, running, numbers, looks, phases, process_numbers, externals):
-        """All Found of this moment, also kept in `found`. `running`: a run is open and triggers are not held. `externals`: {name: External}."""
+    def look(self, now_s, *, running, numbers, looks, phases, process_numbers, externals, left_out=frozenset()):
+        """All Found of this moment, also kept in `found`. `running`: a run is open and triggers are not held. `externals`: {name: External}.
+        `left_out`: processes without which the run continues; rules for a run do not check them."""
         found = []
         for rule in self.rules.own:
             if not rule.enabled or (rule.when == "running" and not running):
                 self._forget(lambda key, name=rule.name: key[0] == name)
                 continue
-            for subject, value in _values(rule, numbers, looks, phases, process_numbers, externals):
+            checked = [look for look in looks if rule.when != "running" or look.name not in left_out]
+            for subject, value in _values(rule, numbers, checked, phases, process_numbers, externals):
                 key = (rule.name, subject)
                 there = value is not None
                 if there:

@@ -275,6 +275,13 @@ METRICS = (
         PROCESS,
     ),
     Metric(
+        "rodeo_room_process_left_out",
+        "gauge",
+        "1 if the run continues without the process",
+        _of_processes(lambda p: p["left_out"]),
+        PROCESS,
+    ),
+    Metric(
         "rodeo_room_host_silent",
         "gauge",
         "1 if a host does not answer",

@@ -70,6 +70,7 @@ def number(value):
 
 
 RUNNING = 'rodeo_room_state{state="RUNNING"} == 1'
+LEFT_OUT = "unless on (system, process) (rodeo_room_process_left_out == 1)"
 BUILT_IN = {
     rule.name: rule
     for rule in (
@@ -162,7 +163,7 @@ BUILT_IN = {
             (3, 4),
             about="a running process no longer reports a metric that it reported before",
             do="no data is not good data: look at its status and its log",
-            expression=f"(rodeo_room_process_rate_hz offset 1m unless rodeo_room_process_rate_hz) and on (system) ({RUNNING})",
+            expression=f"(rodeo_room_process_rate_hz offset 1m unless rodeo_room_process_rate_hz) and on (system) ({RUNNING}) {LEFT_OUT}",
         ),
         Rule(
             "no_data",
@@ -185,7 +186,7 @@ BUILT_IN = {
             (5, 6),
             about="triggers come, and a readout builds nothing",
             do="look at its links and its log",
-            expression=f'rodeo_room_process_rate_hz{{kind="readout"}} == 0 and on (system) (rodeo_room_trigger_rate_hz > 0) and on (system) ({RUNNING})',
+            expression=f'rodeo_room_process_rate_hz{{kind="readout"}} == 0 and on (system) (rodeo_room_trigger_rate_hz > 0) and on (system) ({RUNNING}) {LEFT_OUT}',
         ),
         Rule(
             "dead_time",

@@ -66,6 +66,7 @@ class Telling:
             {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in members},
             c.disk and c.disk.get("free"),
             {each.name: each.answered_s for each in members if each.answered_s is not None},
+            c.derived.left_out,
         )
         far = self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS
         if far or fresh:
@@ -74,11 +75,7 @@ class Telling:
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
             self._limited = numbers.limited_by(self._before, moment)
             running = c.derived.state == "RUNNING"
-            self._flow = (
-                self._meter.look(now_s, self.numbers, self._before, moment, c.memory.without)
-                if running
-                else self._meter_anew()
-            )
+            self._flow = self._meter.look(now_s, self.numbers, self._before, moment) if running else self._meter_anew()
             self.all_links = numbers.links_of(moment)
             self.series.add(now_s, self._points())
             changed = True
@@ -120,6 +117,7 @@ class Telling:
             numbers=self.numbers,
             looks=c.looks,
             phases=derived.phases,
+            left_out=derived.left_out,
             process_numbers=self.process_numbers,
             externals=c.externals.by_name,
         )
