@@ -351,22 +351,55 @@ def test_viewers_may_look_only(browser, served, page):
     context.close()
 
 
-def test_a_phone_reads_without_scrolling_sideways(browser, served, page, asked):
+NARROW = {"width": 390, "height": 844}
+HEIGHT = "document.documentElement.scrollHeight / innerHeight"
+
+
+def test_a_phone_reads_without_scrolling_sideways_or_far(browser, served, page, asked):
     running(page, served)
-    context = browser.new_context(**browser.devices["Pixel 5"])
+    number = served.running.document()["run"]["number"]
+    context = browser.new_context(**{**browser.devices["Pixel 5"], "viewport": NARROW})
     context.set_default_timeout(scaled(LONG_S) * 1000)
     phone = context.new_page()
     phone.goto(served.address("shifter"))
     shows(phone, "RUNNING")
-    phone.locator("[data-link]").first.wait_for()
-    for path in ("/", "/runs", "/alarms", "/logs", "/hosts", "/config"):
+    for path in ("/", "/runs", f"/runs/{number}", "/alarms", "/logs", "/hosts", "/config"):
         at_page(phone, served, path)
         shows(phone, "RUNNING")
+        phone.locator("main section").first.wait_for()
         assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        assert phone.evaluate(HEIGHT) <= 2.5, path
     at_page(phone, served)
     phone.locator("[data-act]").wait_for()
     assert phone.locator("[data-command] button").first.is_hidden()
+    assert phone.locator("[data-link]").count() == 0
+    phone.locator('[data-fold="Links"]').click()
+    phone.locator("[data-link]").first.wait_for()
     context.close()
+
+
+def test_the_first_screen_of_a_narrow_page_has_state_cause_and_commands(page, served):
+    running(page, served)
+    wide = page.viewport_size
+    page.set_viewport_size(NARROW)
+    try:
+        page.locator("[data-fold]").first.wait_for()
+        seen = ["[data-state] .word", "[data-recording]", "[data-what]", "[data-alarms]", *COMMANDS_OF_A_RUN]
+        assert [each for each in seen if below(page, each) > NARROW["height"]] == []
+        assert below(page, '[data-command="abort"]') < page.locator('[aria-label="Alarms"]').bounding_box()["y"]
+        assert below(page, '[aria-label="Alarms"] h2') <= NARROW["height"]
+    finally:
+        page.set_viewport_size(wide)
+
+
+COMMANDS_OF_A_RUN = [f'[data-command="{name}"] button' for name in ("pause", "resume", "stop", "close", "abort")]
+
+
+def below(page, selector):
+    """Where an element ends, in pixels from the top of the page."""
+    page.evaluate("scrollTo(0, 0)")
+    box = page.locator(selector).first.bounding_box()
+    return box["y"] + box["height"]
 
 
 def test_acceptance_23_axe_finds_nothing(page, served, axe):

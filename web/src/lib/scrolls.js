@@ -1,7 +1,7 @@
-// Svelte action for a box that may scroll sideways: the keyboard reaches it while its content is wider than the box.
+// Svelte action for a box that may scroll: the keyboard reaches it while its content is larger than the box.
 export function scrolls(box) {
   const look = () => {
-    if (box.scrollWidth > box.clientWidth) box.setAttribute('tabindex', '0')
+    if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.setAttribute('tabindex', '0')
     else box.removeAttribute('tabindex')
   }
   const sizes = new ResizeObserver(look)
