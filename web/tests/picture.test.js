@@ -27,6 +27,17 @@ test('an absent process is not well, and a class says how many it needs', () => 
   assert.deepEqual([box.good, box.total, box.needed], [0, 1, 1])
 })
 
+test('cards and routers are well if they are ready: they live longer than a run', () => {
+  const of = (kind, state) => wayOf({ state, limited_by: null, processes: [process(kind, kind, 'ready')] }).stages[0].boxes[0].good
+  assert.deepEqual([of('emulator', 'PAUSED'), of('router', 'RUNNING'), of('readout', 'RUNNING'), of('emulator', 'OFF')], [1, 1, 0, 1])
+})
+
+test('what the run continues without is neither well nor in a rate', () => {
+  const processes = [process('readout-1', 'readout', 'running', 99), { ...process('readout-2', 'readout', 'running', 0), left_out: true }]
+  const [box] = wayOf(system(null, ...processes)).stages[0].boxes
+  assert.deepEqual([box.good, box.total, box.rate], [1, 2, { least: 99, most: 99 }])
+})
+
 test('what holds the data up is drawn where it is: at its process, or at the files', () => {
   const slow = wayOf(system({ process: 'router', stage: 'waits for rod' }, ...chain))
   assert.equal(slow.stages[1].boxes[0].limited.stage, 'waits for rod')

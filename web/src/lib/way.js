@@ -9,6 +9,7 @@ const STAGES = [
 ]
 const BAD = ['failed', 'lost']
 const WORKING = { RUNNING: ['running'], PAUSED: ['running'], STOPPING: ['running', 'draining', 'done'], READY: ['ready', 'running'], CLOSING: ['ready', 'running', 'draining', 'done'] }
+const LIVE_ON = ['emulator', 'router'] // these live longer than a run, so in a run `ready` is good, too
 const FILES = /file|disk|writ|record|store|storage/i
 
 // The largest known value; null if none is known.
@@ -33,8 +34,10 @@ function limitedAt(processes, document) {
 }
 
 // One box for each class: {name, kind, role, processes, total, good, bad, rate, fill, limited}.
-function box(name, processes, document) {
+function box(name, processes, document, atFiles) {
   const wanted = WORKING[document.state] ?? ['ready', 'running', 'launching', 'draining', 'done']
+  const taking = processes.filter((each) => !each.left_out) // what the run continues without counts as gone
+  const good = (each) => wanted.includes(each.phase) || (each.phase === 'ready' && LIVE_ON.includes(each.kind))
   return {
     name,
     kind: processes[0].kind,
@@ -42,15 +45,27 @@ function box(name, processes, document) {
     needed: processes[0].needed,
     processes,
     total: processes.length,
-    good: processes.filter((each) => wanted.includes(each.phase)).length,
+    good: taking.filter(good).length,
     bad: processes.filter((each) => BAD.includes(each.phase)),
-    rate: { least: least(processes.map((each) => each.numbers?.rate_hz)), most: largest(processes.map((each) => each.numbers?.rate_hz)) },
-    fill: largest(processes.map((each) => each.numbers?.fill)),
-    limited: limitedAt(processes, document),
+    rate: { least: least(taking.map((each) => each.numbers?.rate_hz)), most: largest(taking.map((each) => each.numbers?.rate_hz)) },
+    fill: largest(taking.map((each) => each.numbers?.fill)),
+    limited: atFiles ? null : limitedAt(processes, document),
   }
 }
 
-// {stages: [{title, boxes}], files: {limited}, others: [boxes]}: stages that the system lacks are left out.
+// The sentence at the place where data are delayed.
+export function delayedHere(limited) {
+  return `first delayed here: ${limited.process}, ${limited.stage}`
+}
+
+// The sentence below the picture of a run that has no such place; empty if there is one, and outside of a run.
+function belowOf(document) {
+  if (document.limited_by || !['RUNNING', 'PAUSED'].includes(document.state)) return ''
+  return document.headline && document.headline.word !== document.state ? 'data are delayed; the place is not known yet' : 'no delay'
+}
+
+// {stages: [{title, boxes}], files: {limited}, others: [boxes], strange, below}: stages that the system lacks are left out. `limited` of a box or of the files:
+// data are delayed there; `strange`: by a process that the document lacks; `below`: a sentence without a place.
 export function wayOf(document) {
   const classes = new Map()
   for (const each of document.processes ?? []) {
@@ -58,17 +73,16 @@ export function wayOf(document) {
     if (!classes.has(name)) classes.set(name, [])
     classes.get(name).push(each)
   }
-  const boxes = [...classes].map(([name, processes]) => box(name, processes, document))
+  const atFiles = FILES.test(document.limited_by?.stage ?? '') ? document.limited_by : null
+  const boxes = [...classes].map(([name, processes]) => box(name, processes, document, atFiles))
   const stages = STAGES.map((stage) => ({ ...stage, boxes: boxes.filter((each) => each.kind === stage.kind) })).filter((stage) => stage.boxes.length)
-  const stage = document.limited_by?.stage ?? ''
-  const processes = new Set((document.processes ?? []).map((each) => each.name))
-  const strange = document.limited_by && !processes.has(document.limited_by.process) ? document.limited_by : null
+  const known = (document.processes ?? []).some((each) => each.name === document.limited_by?.process)
   return {
     stages,
-    files: { limited: stage && FILES.test(stage) ? document.limited_by : null },
+    files: { limited: atFiles },
     others: boxes.filter((each) => !STAGES.some((one) => one.kind === each.kind)),
-    limited: document.limited_by,
-    strange,
+    strange: known || atFiles ? null : document.limited_by,
+    below: belowOf(document),
   }
 }
 
