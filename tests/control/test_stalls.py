@@ -1,15 +1,21 @@
-"""The table of stalls: each class of process is silent, dead, full or slow. Word, cause, alarm and sentence come from statuses of the processes."""
+"""The table of stalls: each class of process is silent, dead, full or slow. Word, cause, alarm, what page and shell show, and the
+reason of the run come from statuses of the processes."""
 
 import copy
-from dataclasses import replace
+import json
+import subprocess
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from looking import CARDS, look, row
+from looking import CARDS, SYSTEM, look, row
 from test_derive import READY
+from test_page_build import WEB, node
 
+from rodeo.control.books import balance
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
+from rodeo.control.document import build
 from rodeo.control.headline import (
     GOOD_S,
     LOSES_DATA,
@@ -24,7 +30,11 @@ from rodeo.control.headline import (
     troubled,
 )
 from rodeo.control.numbers import Moment, limited_by, links_of, numbers, of_process
+from rodeo.control.run_keeping import OpenRun, reason_of
+from rodeo.control.status import text
 from rodeo.control.system import ProcessClass
+
+from conftest import scaled
 
 CHAIN = (
     CARDS,
@@ -48,6 +58,7 @@ class Room:
         self.answered_s = dict.fromkeys(self.members, 0.0)
         self.words, self.held, self.without, self.known = {}, held, frozenset(), frozenset()
         self.before, self.meter, self.now_s = None, FlowMeter(), 0.0
+        self.troubles, self.trouble = Trouble(), ""
 
     @staticmethod
     def _first(kind):
@@ -69,7 +80,7 @@ class Room:
             },
             "supervisor": {"events": {"in": 0, "accepted": 0}, "limited_by": "nothing"},
             "node": {"events": {"assigned": 0, "under_way": 0}},
-            "recorder": {"events": {"recorded": 0, "waiting": 0}},
+            "recorder": {"events": {"recorded": 0, "waiting": 0}, "bytes": {"events": 10**6}},
         }[kind]
 
     def go_on(self, *, offered=900, accepted=900, built=900, of=None, silent=(), lost=0, card_lost=0, say=None):
@@ -116,6 +127,7 @@ class Room:
             stalled=flow.stalled,
         )
         word = headline(derived, flow, cause, run=run, incomplete_limit_ppm=INCOMPLETE, dead_time_limit=DEAD_TIME)
+        by_process = {name: of_process(name, self.before, after) for name in self.members}
         alarms = conditions(
             derived,
             looks,
@@ -126,10 +138,17 @@ class Room:
             links=links_of(after),
             limited_by=cause,
             headline=word,
-            process_numbers={name: of_process(name, self.before, after) for name in self.members},
+            process_numbers=by_process,
         )
         self.before, self.numbers = after, known
+        self.trouble = self.troubles.look(self.now_s, word, self.trouble)
+        self.last = dict(derived=derived, looks=looks, run=run, numbers=known, process_numbers=by_process)
+        self.last |= dict(limited_by=cause, headline=word, links=links_of(after))
         return word, cause, {one.cause: one for one in alarms}
+
+    def document(self):
+        """The document of the last look."""
+        return build(sequence=1, time_ns=10**18, since_ns=1, system=SYSTEM, build="r1", memory=READY, **self.last)
 
     def _look(self, name, member):
         age_s = self.now_s - self.answered_s[name]
@@ -172,30 +191,115 @@ def of(pair):
     return pair and {"process": pair[0], "stage": pair[1]}
 
 
-@pytest.mark.parametrize("name", FULL)
-@pytest.mark.parametrize("fault", ["silent", "dead", "full", "slow"])
-def test_each_stall_has_its_word_and_one_cause_everywhere(name, fault):
-    says, cause = FULL[name]
-    if fault in ("silent", "dead"):
-        given = {**STOPPED, "silent": (name,)} if fault == "silent" else STOPPED
-        word, picture, alarms = after_some_looks(given, dead=name if fault == "dead" else None)
-        cause = (name, "does not answer" if fault == "silent" else "has failed")
-    elif fault == "full":
-        word, picture, alarms = after_some_looks({**STOPPED, "say": says})
-    else:
-        word, picture, alarms = after_some_looks({"accepted": 500, "built": 500, "say": says})
-        assert (word.word, word.severity, word.cause, picture) == (
-            LOSES_TRIGGERS,
-            "warning",
-            of(cause),
-            of(cause),
-        ) and "no_data" not in alarms
+# Where the picture shows a cause that is not at its own process.
+PLACES = {("readout-1", "writer"): "files", ("recorder", "disk"): "files", ("supervisor", "filter nodes"): "node"}
+
+
+@dataclass(frozen=True)
+class Stall:
+    """A row of the table: what happens, and what follows. `given`: arguments of go_on(). `dead`: this process is killed. `cause`: (process, stage) or None."""
+
+    name: str
+    fault: str
+    given: dict
+    word: str
+    severity: str
+    cause: tuple | None
+    dead: str | None = None
+
+    @property
+    def sentence(self):
+        """What everything says that has words for it."""
+        said = {
+            NO_DATA: "the run takes no data",
+            LOSES_DATA: "the run loses data",
+            LOSES_TRIGGERS: "the run loses triggers",
+        }
+        return f"{said[self.word]}: " + (
+            f"{self.cause[0]}: {self.cause[1]}" if self.cause else "the cause is not known yet"
+        )
+
+
+def stalls():
+    for name, (says, cause) in FULL.items():
+        silent = {**STOPPED, "silent": (name,)}
+        slow = {"accepted": 500, "built": 500, "say": says}
+        yield Stall(name, "silent", silent, NO_DATA, "alarm", (name, "does not answer"))
+        yield Stall(name, "dead", STOPPED, NO_DATA, "alarm", (name, "has failed"), dead=name)
+        yield Stall(name, "full", {**STOPPED, "say": says}, NO_DATA, "alarm", cause)
+        yield Stall(name, "slow", slow, LOSES_TRIGGERS, "warning", cause)
+    idle = {"of": {"readout-2": 0}}
+    yield Stall("readout-2", "builds nothing", idle, LOSES_DATA, "alarm", ("readout-2", "builds nothing"))
+
+
+STALLS = {f"{row.name} {row.fault}": row for row in stalls()}
+
+
+@pytest.mark.parametrize("row", STALLS.values(), ids=STALLS)
+def test_each_stall_has_its_word_and_one_cause_everywhere(row):
+    word, picture, alarms = after_some_looks(row.given, dead=row.dead)
+    cause = of(row.cause)
+    assert (word.word, word.severity, word.cause, picture) == (row.word, row.severity, cause, cause)
+    assert word.what == row.sentence
+    if row.word != NO_DATA:
+        assert "no_data" not in alarms
         return
-    assert (word.word, word.severity, word.cause, picture) == (NO_DATA, "alarm", of(cause), of(cause))
-    assert alarms["no_data"].process == (cause and cause[0]) and alarms["no_data"].what == word.what
+    assert alarms["no_data"].process == (cause and row.cause[0]) and alarms["no_data"].what == row.sentence
     assert {each.split(":")[1] for each in alarms if each.startswith("back_pressure")} == (
-        {cause[0]} if cause else set()
+        {row.cause[0]} if cause else set()
     )
+
+
+@pytest.fixture(scope="module")
+def walked():
+    """Each row of the table -> (its room after the stall, what the page says of its document), from one call of the page's code."""
+    rooms = {name: Room() for name in STALLS}
+    for name, row in STALLS.items():
+        after_some_looks(row.given, rooms[name], dead=row.dead)
+    done = subprocess.run(
+        [node() / "node", WEB / "tests" / "texts.js"],
+        input=json.dumps([room.document() for room in rooms.values()]),
+        capture_output=True,
+        text=True,
+        timeout=scaled(60),
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: (room, page) for (name, room), page in zip(rooms.items(), json.loads(done.stdout), strict=True)}
+
+
+@pytest.mark.parametrize("name", STALLS)
+def test_the_page_shows_each_stall_with_its_sentence_and_its_place(walked, name):
+    row, (room, page) = STALLS[name], walked[name]
+    tone = {"alarm": "bad", "warning": "warn"}[row.severity]
+    assert page["head"][:2] == [row.word, tone] and page["head"][2] != "RUNNING"
+    assert page["what"] == row.sentence
+    place = row.cause and PLACES.get(row.cause, room.members[row.cause[0]].process_class.name)
+    sentence = row.cause and f"first delayed here: {row.cause[0]}, {row.cause[1]}"
+    assert page["delayed"] == ({place: sentence} if row.cause else {}) and page["strange"] is None
+    assert page["below"] == ("" if row.cause else "data are delayed; the place is not known yet")
+    gone = row.fault in ("silent", "dead")
+    assert {each: tone for each, (tone, _) in page["bad"].items()} == ({row.name: "bad"} if gone else {})
+    whole = room.members[row.name].process_class
+    assert page["counts"][whole.name] == f"{whole.count - gone}/{whole.count}"
+    assert page["recording"]["tone"] == (
+        "good" if row.word != NO_DATA else "idle" if row.dead == "recorder" else "warn"
+    )
+
+
+@pytest.mark.parametrize("name", STALLS)
+def test_the_shell_shows_each_stall_with_its_sentence(walked, name):
+    row, room = STALLS[name], walked[name][0]
+    lines = text(room.document()).splitlines()
+    assert row.word in lines[0] and lines[1] == f"  {row.sentence}"
+    assert ("  limited by {} ({})".format(*row.cause) in lines) if row.cause else "limited by" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", STALLS)
+def test_the_reason_of_the_run_names_the_cause_of_each_stall_that_cost_data(walked, name):
+    row, room = STALLS[name], walked[name][0]
+    books = balance({"readout-1": None})
+    named = [row.sentence] if row.severity == "alarm" and row.cause else []
+    assert reason_of(OpenRun(7, trouble=room.trouble), books).split("; ") == [*named, *books.reasons]
 
 
 @pytest.mark.parametrize("classes", [CHAIN, NETWORK])
@@ -347,10 +451,14 @@ def test_triggers_that_are_held_for_a_process_that_is_gone_are_no_data():
 def test_a_trouble_that_has_healed_is_no_reason_any_more():
     trouble, bad = Trouble(), Headline(NO_DATA, "alarm", {"process": "node", "stage": "has failed"})
     good = Headline("RUNNING", "good")
+    said = trouble.look(0.0, replace(bad, word=LOSES_DATA), "")
+    assert said == "the run loses data: node: has failed"
+    assert trouble.look(1.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said
+    assert trouble.look(1.0, bad, said) == "the run takes no data: node: has failed", "the worse with the same cause"
     said = trouble.look(0.0, replace(bad, cause=None), "")
     assert said == "", "an alarm without a cause says nothing"
     said = trouble.look(1.0, bad, said)
-    assert said == "the run takes no data: node: has failed"
+    assert trouble.look(2.0, replace(bad, word=LOSES_DATA), said) == said == "the run takes no data: node: has failed"
     assert trouble.look(2.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said, (
         "the first cause stays"
     )

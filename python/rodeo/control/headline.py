@@ -229,7 +229,7 @@ def _over(number, limit):
 
 class Trouble:
     """The sentence with the first cause for which a run takes no data or loses them: of the first alarm with a cause, until the headline was good for a
-    while."""
+    while. A run that first loses data and then takes none for the same cause takes none."""
 
     def __init__(self):
         self._good_since_s = None
@@ -238,6 +238,8 @@ class Trouble:
         """The trouble of the run after this headline; `trouble`: before it."""
         if said.severity != "good":
             self._good_since_s = None
-            return trouble or (said.what if said.severity == "alarm" and said.cause else "")
+            named = said.what if said.severity == "alarm" and said.cause else ""
+            worse = said.word == NO_DATA and trouble.endswith(f": {told(said.cause)}")
+            return named if worse or not trouble else trouble
         self._good_since_s = now_s if self._good_since_s is None else self._good_since_s
         return "" if now_s - self._good_since_s >= GOOD_S else trouble
