@@ -9,6 +9,7 @@ import pytest
 from conftest import scaled
 from rodeo.control.acts import cancelled
 from rodeo.control.adopt import adopt
+from rodeo.control.alarms import RESTORED_LOOKS, Alarm
 from rodeo.control.controller import Controller
 from rodeo.control.derive import derive
 from rodeo.control.host import AgentProcess
@@ -258,6 +259,44 @@ def test_what_was_remembered_of_a_process_counts_when_its_silent_host_is_there_a
         room.observer.hosts["local"].processes = [process("cards"), process("readout-1")]
         await room.observer.look()
         assert (cards.expected_sha256, readout.expected_sha256, readout.writers) == ("a" * 64, None, ["writer"])
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("acked_by", ["ana", None])
+def test_the_alarm_on_a_file_that_was_left_open_outlives_the_room_until_the_file_is_gone(tmp_path, acked_by):
+    folder, cause = tmp_path / "runs" / "000007" / "readout-1", "file.left_open:readout-1/x._0001.writing"
+    folder.mkdir(parents=True)
+    for name in ("x._0001.writing", "x._0002.writing", "x._0003.recovered._0001.writing", "x._0004.data"):
+        (folder / name).write_text("")
+    said = "readout-1/x._0001.writing was left open, and could not be recovered: no whole event"
+    writer = Remembering()
+
+    async def alarms_standing():
+        return [Alarm(cause, "warning", 5, said, acked_by=acked_by).as_json()]
+
+    async def runs(**_):
+        return [{"number": 7, "type": "test", "state": "CLOSED"}, {"number": 6, "type": "test", "state": "CLOSED"}]
+
+    async def main():
+        room = controller(replace(looking.SYSTEM, directory=tmp_path), writer)
+        room.observer.hosts["local"].processes, room.reads = [], writer
+        writer.alarms_standing, writer.runs = alarms_standing, runs
+        await adopt(room)
+        for _ in range(RESTORED_LOOKS + 1):
+            room.evaluate(changed=True)
+        found = {one.cause: one for one in room.telling.book.standing() if one.cause.startswith("file")}
+        first, second = found[cause], found[cause.replace("1.w", "2.w")]
+        assert len(found) == 2 and (first.what, first.acked_by, first.raised_ns, first.cleared_ns) == (
+            said,
+            acked_by,
+            5,
+            None,
+        )
+        assert second.what == "readout-1/x._0002.writing of run 7 was left open"
+        (folder / "x._0001.writing").unlink()
+        await room.telling.look_at_left_open()
+        assert [path.name for path in room.telling.left_open] == ["x._0002.writing"]
 
     asyncio.run(main())
 

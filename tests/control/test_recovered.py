@@ -11,7 +11,7 @@ from rodeo.control import run_files
 from rodeo.control.conditions import conditions
 from rodeo.control.derive import derive
 from rodeo.control.run_closing import Closing
-from rodeo.control.run_files import events_in, files_of, recover_open, still_open
+from rodeo.control.run_files import events_in, files_of, name_of, recover_open, still_open
 from test_derive import READY
 
 from conftest import BUILD, scaled
@@ -66,7 +66,8 @@ def of_each(folder, **options):
 def alarms(said):
     """Alarms on open files of the last run: {cause: sentence}."""
     looks = seen()
-    found = conditions(derive(looks, None, None, READY), looks, left_open=still_open(said))
+    left_open = {name_of(path): sentence for path, sentence in still_open(said).items()}
+    found = conditions(derive(looks, None, None, READY), looks, left_open=left_open)
     assert all(
         (each.severity, each.rule) == ("warning", "file_left_open") and "rodeo data recover" in each.do
         for each in found
@@ -174,4 +175,4 @@ def test_files_that_cannot_be_listed_lose_no_sentence_of_a_recovery(tmp_path, mo
         [],
         ["it could not be recovered"],
     )
-    assert c.telling.left_open == {"a/x._0001.writing": "it could not be recovered"}
+    assert c.telling.left_open == {path: "it could not be recovered"}

@@ -46,6 +46,7 @@ async def adopt(c):
             LOG.warning("configurations cannot be read now: %s", refused.what)
     c.telling.book = alarms.Book(await _standing(c), await _recalled(c, "shelf"))
     c.telling.last_run = await _last_run(c)
+    await c.telling.find_left_open()
     c.derive()
     if c.run is not None:
         LOG.info("run %d is open: %s", c.run.number, c.derived.what)

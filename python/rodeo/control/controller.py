@@ -167,6 +167,7 @@ class Controller:
                 self.disk = await host.disk(str(self.folders.runs))
             except Refused:
                 self.disk = None
+            await self.telling.look_at_left_open()
             await asyncio.sleep(POLL_S)
 
     async def look(self):

@@ -54,7 +54,7 @@ async def recover_open(rodeo, folder, living=(), told=lambda path: None):
     said = {}
     for path in await asyncio.to_thread(_left_open, folder, living):
         told(path)
-        name = f"{path.parent.name}/{path.name}"
+        name = name_of(path)
         try:
             said[path] = f"{name} was left open: {await _recovered(rodeo, path)}"
         except (OSError, asyncio.TimeoutError) as error:
@@ -70,8 +70,18 @@ async def recover_open(rodeo, folder, living=(), told=lambda path: None):
 
 
 def still_open(said):
-    """{name of a file, with its folder: sentence} of the files of recover_open() that are still there, or may be. Blocks."""
-    return {f"{path.parent.name}/{path.name}": sentence for path, sentence in said.items() if _may_exist(path)}
+    """The files of {path: sentence} that are still there, or may be. Blocks."""
+    return {path: sentence for path, sentence in said.items() if _may_exist(path)}
+
+
+def name_of(path):
+    """The name of a file, with its folder."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def open_in(folder):
+    """Paths of files that processes left open in the folder of a run. Blocks."""
+    return [path for path in sorted(Path(folder).rglob("*" + OPEN)) if RECOVERED not in path.name]
 
 
 def _may_exist(path):

@@ -6,7 +6,7 @@ import logging
 import time
 from dataclasses import replace
 
-from rodeo.control import alarms, commands, conditions, document, headline, numbers, room_metrics, sound
+from rodeo.control import alarms, commands, conditions, document, headline, numbers, room_metrics, run_files, sound
 from rodeo.control.looks import RunRow
 from rodeo.control.own_rules import Watch
 from rodeo.control.refused import Refused
@@ -47,7 +47,7 @@ class Telling:
         self._meter, self._flow = headline.FlowMeter(), headline.Flow()
         self._trouble = headline.Trouble()
         self._happened = []
-        self.left_open = {}  # `.writing` file of the last run that is still there, not recovered or damaged inside -> a sentence
+        self.left_open = {}  # path of a `.writing` file of the last run that is still there, not recovered or damaged inside -> a sentence
 
     def database_good(self):
         return self._database()["state"] == "good"
@@ -144,7 +144,7 @@ class Telling:
             clocks=c.host_looks.off_by(),
             temperatures=c.host_looks.temperatures,
             externals=c.externals.by_name.values(),
-            left_open=self.left_open,
+            left_open={run_files.name_of(path): said for path, said in self.left_open.items()},
             watch=self.watch,
             tests=[(name, who) for name, (who, _) in self._tests.items()],
             rules=c.system.rules,
@@ -273,6 +273,28 @@ class Telling:
             system=c.system,
             left_out=self.book.left_out,
         )
+
+    async def find_left_open(self):
+        """Finds the files that the last run left open, for a controller that did not close it. Standing alarms have their sentences."""
+        if self.c.run is not None or self.last_run is None:
+            return
+        number, said = self.last_run.number, {alarm.cause: alarm.what for alarm in self.book.standing()}
+        try:
+            paths = await asyncio.to_thread(run_files.open_in, self.c.folders.run(number))
+        except OSError as error:
+            LOG.warning("files of run %d: %s", number, error)
+            return
+        for path in paths:
+            name = run_files.name_of(path)
+            self.left_open[path] = said.get(f"file.left_open:{name}", f"{name} of run {number} was left open")
+
+    async def look_at_left_open(self):
+        """Forgets files that are no longer there."""
+        if not (before := self.left_open):
+            return
+        still = await asyncio.to_thread(run_files.still_open, dict(before))
+        for path in before.keys() - still.keys():
+            del before[path]
 
     def closed(self, run, condition, flags, reason, state):
         """Sets the last run of the document."""
