@@ -310,10 +310,11 @@ def numbers_of(name):
     """The number of metrics of a process: as many as the controller reads each time."""
     import asyncio
 
-    from rodeo.control import lines, place
+    from rodeo.control import paths
+    from rodeo.control.processes import json_lines
 
-    socket = next(each for each in Path(place.runtime_directory()).glob(f"bench-{name}.*") if each.is_socket())
-    return _numbers(asyncio.run(lines.ask(str(socket), {"command": "status"}, 30.0)))
+    socket = next(each for each in Path(paths.runtime_directory()).glob(f"bench-{name}.*") if each.is_socket())
+    return _numbers(asyncio.run(json_lines.ask(str(socket), {"command": "status"}, 30.0)))
 
 
 def _numbers(value):

@@ -42,9 +42,9 @@ if(NOT python_interpreter)
   find_program(python_interpreter python3 NO_CACHE)
 endif()
 if(python_interpreter)
-  file(GLOB control_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/rodeo/control/*.py)
+  file(GLOB_RECURSE control_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/rodeo/control/*.py)
   add_custom_command(OUTPUT ${RODEO_PYTHON_PACKAGE}/_verbs.json
-    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR}/python ${python_interpreter} -B -m rodeo.control.describe ${RODEO_PYTHON_PACKAGE}/_verbs.json
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_SOURCE_DIR}/python ${python_interpreter} -B -m rodeo.control.cli.describe ${RODEO_PYTHON_PACKAGE}/_verbs.json
     DEPENDS ${control_sources} VERBATIM)
   add_custom_target(rodeo_python_verbs DEPENDS ${RODEO_PYTHON_PACKAGE}/_verbs.json)
   add_dependencies(rodeo_python rodeo_python_verbs)

@@ -108,7 +108,7 @@ int badness(Condition condition) {
   return static_cast<int>(std::ranges::find(kOrder, condition) - std::begin(kOrder));
 }
 
-/// The largest number of chunks that the damage found by inputs can have cost, by the same counters as in python/rodeo/control/books.py.
+/// The largest number of chunks that the damage found by inputs can have cost, by the same counters as in python/rodeo/control/state/balance.py.
 std::uint64_t most_damaged(const Reports& reports) {
   // A block or page of 64 KiB is full of chunks of 8 bytes with their trailers.
   constexpr std::uint64_t kOfABlock = 8192;
@@ -133,7 +133,7 @@ std::uint64_t most_damaged(const Reports& reports) {
 }
 
 /// Chunks of all processes: sent chunks are in fragments, or lost for a reason. The cards count the sent chunks. If a card
-/// left no report, the routers' counts are used, else the readouts'. The rest has the terms of python/rodeo/control/books.py,
+/// left no report, the routers' counts are used, else the readouts'. The rest has the terms of python/rodeo/control/state/balance.py,
 /// in the same order: pages that readouts did not acknowledge; links that a router left out, at most one chunk for each trigger
 /// and link; chunks lost with a router or readout without a report; damage that an input found, at most what fits into the damaged places.
 Json chunks_of(const ChainRun& run) {

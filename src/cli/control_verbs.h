@@ -1,5 +1,5 @@
 // The verbs of `rodeo control` and `rodeo runs` for completion and manual pages. Python declares them
-// (python/rodeo/control/describe.py).
+// (python/rodeo/control/cli/describe.py).
 #pragma once
 
 #include <string_view>

@@ -189,7 +189,7 @@ Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, 
   const std::filesystem::path result = directory.path() / "result.json";
   RODEO_TRY(write_text(system, system_text(options, card, directory, configuration.filename().string())));
   const ExitCode ended =
-      RODEO_TRY(run_python("rodeo.control.demo",
+      RODEO_TRY(run_python("rodeo.control.cli.demo",
                            {system.string(), "--seconds", fmt::format("{}", options.seconds), "--result", result.string()}));
   if (ended == ExitCode::unreachable) {
     std::fprintf(stderr, "continuing without the control room and its page\n");

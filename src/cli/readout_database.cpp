@@ -14,7 +14,7 @@
 namespace rodeo::cli {
 namespace {
 
-constexpr const char* kVerbs = "rodeo.control.runs_verbs";
+constexpr const char* kVerbs = "rodeo.control.cli.runs_verbs";
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Lets a readout without a control room use the run database for its run number and its report. Python implements the
-// database (python/rodeo/control/bare_readout.py).
+// database (python/rodeo/control/database/bare_readout.py).
 #pragma once
 
 #include <cstdint>

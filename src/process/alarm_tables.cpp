@@ -19,7 +19,7 @@ using settings::where_of;
 
 namespace {
 
-/// The built-in rules, equal to python/rodeo/control/rules.py; a test compares the two.
+/// The built-in rules, equal to python/rodeo/control/state/rules.py; a test compares the two.
 struct BuiltIn {
   std::string_view name;
   bool has_limit;

@@ -33,7 +33,7 @@ class Served:
 
     def open(self):
         """Listens on the previous port, if there is one. Sessions are new."""
-        from rodeo.control.serve import Room
+        from rodeo.control.http.room import Room
 
         async def opened():
             self.room = Room(self.running.controller, self.running.controller.system.name, ("127.0.0.1", self.port))

@@ -52,7 +52,7 @@ ALARM = {
 @contextlib.asynccontextmanager
 async def opened(directory, url=None, **options):
     """`async with opened(tmp_path) as database:`"""
-    from rodeo.control.database import Database
+    from rodeo.control.database.database import Database
 
     database = Database(url or f"sqlite:///{directory / 'runs.db'}", directory, "lab", **{"retry_s": 0.1, **options})
     await database.open()

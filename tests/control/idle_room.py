@@ -7,8 +7,8 @@ import json
 import threading
 import time
 
+from rodeo.control.http.room import Room, serve
 from rodeo.control.refused import Refused
-from rodeo.control.serve import Room, serve
 
 DOCUMENT = {
     "sequence": 1,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from rodeo.control.looks import Exit, Look, RunRow
-from rodeo.control.system import ProcessClass, System
+from rodeo.control.state.snapshots import Exit, Look, RunRow
+from rodeo.control.state.system import ProcessClass, System
 
 CARDS = ProcessClass("cards", "emulator", Path("/lab/cards.toml"))
 READOUTS = ProcessClass("readout", "readout", Path("/lab/readout.toml"), count=2)

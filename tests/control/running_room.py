@@ -34,8 +34,8 @@ class RunningRoom:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def __enter__(self):
-        from rodeo.control.controller import Controller
-        from rodeo.control.system import load
+        from rodeo.control.run.controller import Controller
+        from rodeo.control.state.system import load
 
         self.thread.start()
         try:
@@ -70,7 +70,7 @@ class RunningRoom:
 
     async def _end_tasks(self):
         """Cancels the loop's waiting tasks, which would wait for ever."""
-        from rodeo.control.acts import cancelled
+        from rodeo.control.run.command_lock import cancelled
 
         await cancelled(asyncio.all_tasks() - {asyncio.current_task()})
 
@@ -110,13 +110,13 @@ class RunningRoom:
         return self.document()["state"]
 
     def command(self, name, actor="ana", **arguments):
-        from rodeo.control import commands
+        from rodeo.control.state import commands
 
         return self.do(self.controller.command(name, commands.checked(name, arguments), actor))
 
     def order(self, name, actor="ana", **arguments):
         """The same without waiting: returns a future."""
-        from rodeo.control import commands
+        from rodeo.control.state import commands
 
         return self.begin(self.controller.command(name, commands.checked(name, arguments), actor))
 

@@ -88,13 +88,13 @@ class ServedRoom:
 
     async def _end_agent(self):
         """Ends the agent, which would end by itself a minute after its last process."""
-        from rodeo.control import place
-        from rodeo.control.agent import socket_of
-        from rodeo.control.hosts.local import LocalHost
-        from rodeo.control.place import rodeo_command
-        from rodeo.control.system import load
+        from rodeo.control import paths
+        from rodeo.control.paths import rodeo_command
+        from rodeo.control.processes.agent import socket_of
+        from rodeo.control.processes.hosts.local import LocalHost
+        from rodeo.control.state.system import load
 
-        if not place.is_held(f"{socket_of(self.name, 'local')}.lock"):
+        if not paths.is_held(f"{socket_of(self.name, 'local')}.lock"):
             return
         host = LocalHost(self.name, load(self.file, rodeo_command()).directory)
         await host.open()

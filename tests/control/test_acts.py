@@ -3,10 +3,9 @@
 import asyncio
 
 import pytest
-from rodeo.control.acts import Acts
-from rodeo.control.refused import Refused
-
 from conftest import scaled
+from rodeo.control.refused import Refused
+from rodeo.control.run.command_lock import Acts
 
 
 def run(work):

@@ -19,10 +19,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from rodeo.control import agent_logs, kernel, lines, modes, place  # noqa: E402
-from rodeo.control.agent import SOCKET  # noqa: E402
-from rodeo.control.host import LaunchSpec  # noqa: E402
-from rodeo.control.hosts.local import LocalHost  # noqa: E402
+from rodeo.control import paths  # noqa: E402
+from rodeo.control.processes import agent_logs, file_modes, json_lines, kernel  # noqa: E402
+from rodeo.control.processes.agent import SOCKET  # noqa: E402
+from rodeo.control.processes.host import LaunchSpec  # noqa: E402
+from rodeo.control.processes.hosts.local import LocalHost  # noqa: E402
 from rodeo.control.refused import Refused  # noqa: E402
 
 SCALE = float(os.environ.get("RODEO_TEST_TIMEOUT_SCALE", "1"))
@@ -48,7 +49,7 @@ async def host_of(directory, system="lab"):
             await host.end(process.name, 0.1)
             await host.forget(process.name)
         await host.close()
-        await until(lambda: not place.is_held(f"{place.runtime_socket(system + SOCKET)}.lock"))
+        await until(lambda: not paths.is_held(f"{paths.runtime_socket(system + SOCKET)}.lock"))
 
 
 async def until(condition, seconds=60):
@@ -92,7 +93,10 @@ def agent_pid(runtime):
                 with contextlib.suppress(OSError):
                     words = (entry / "cmdline").read_bytes().split(b"\0")
                     environment = (entry / "environ").read_bytes()
-                    if b"rodeo.control.agent" in words and f"RODEO_RUNTIME_DIR={runtime}".encode() in environment:
+                    if (
+                        b"rodeo.control.processes.agent" in words
+                        and f"RODEO_RUNTIME_DIR={runtime}".encode() in environment
+                    ):
                         return int(entry.name)
     return None
 
@@ -396,7 +400,7 @@ def test_an_agent_of_another_runtime_directory_keeps_its_own_processes(runtime):
                     sys.executable,
                     "-B",
                     "-m",
-                    "rodeo.control.agent",
+                    "rodeo.control.processes.agent",
                     "--system",
                     "lab",
                     "--directory",
@@ -485,7 +489,7 @@ def test_an_agent_that_is_to_end_with_its_controller_leaves_nothing(runtime):
         await until(
             lambda: (
                 not kernel.processes_with("RODEO_PROCESS", f"{runtime}:lab@local/alone")
-                and not place.is_held(f"{runtime}/lab.agent.lock")
+                and not paths.is_held(f"{runtime}/lab.agent.lock")
             )
         )
 
@@ -518,7 +522,7 @@ def test_an_agent_of_a_job_asks_all_to_end_and_stays_until_they_have(runtime):
             await host.launch(spec("late", "true"))
         assert refused.value.code == "control.agent_leaves"
         await host.signal("orderly", signal.SIGUSR1)
-        await until(lambda: not place.is_held(f"{runtime}/lab.agent.lock"))
+        await until(lambda: not paths.is_held(f"{runtime}/lab.agent.lock"))
         note = json.loads((runtime / "agent" / "agent.json").read_text())
         assert [(each["name"], each["exited"], each["exit_status"]) for each in note["processes"]] == [
             ("orderly", True, 4)
@@ -633,7 +637,7 @@ def test_a_program_that_writes_lines_of_json_without_bounds_fills_no_disk(runtim
 
 
 def test_log_lines_of_all_processes_are_told_as_records_and_how_the_host_is(runtime):
-    from rodeo.control.records import Wanted
+    from rodeo.control.processes.log_records import Wanted
 
     async def test():
         async with host_of(runtime) as host:
@@ -673,7 +677,7 @@ def test_a_second_agent_of_a_system_is_refused(runtime):
                     sys.executable,
                     "-B",
                     "-m",
-                    "rodeo.control.agent",
+                    "rodeo.control.processes.agent",
                     "--system",
                     "lab",
                     "--directory",
@@ -739,11 +743,11 @@ def test_nobody_listening_and_no_json_are_refused_by_name(tmp_path):
         server = await asyncio.start_unix_server(talk, path)
         for _ in range(4):
             with pytest.raises(Refused) as refused:
-                await lines.ask(path, {}, 30 * SCALE)
+                await json_lines.ask(path, {}, 30 * SCALE)
             codes.append(refused.value.code)
         server.close()
         with pytest.raises(Refused) as refused:
-            await lines.ask(f"{directory}/none", {}, 30 * SCALE)
+            await json_lines.ask(f"{directory}/none", {}, 30 * SCALE)
         return [*codes, refused.value.code]
 
     try:
@@ -790,7 +794,7 @@ def test_an_agent_and_what_it_starts_have_the_umask_of_the_room(runtime, monkeyp
             await host.launch(spec("writer", "sh", "-c", "umask > mask; touch data; mkdir folder", directory=runtime))
             await ended(host, "writer")
 
-    monkeypatch.setenv(modes.VARIABLE, "0027")
+    monkeypatch.setenv(file_modes.VARIABLE, "0027")
     asyncio.run(work())
     assert (runtime / "mask").read_text().strip() == "0027"
     said = {path.relative_to(runtime).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in runtime.rglob("*")}

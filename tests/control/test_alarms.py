@@ -4,13 +4,12 @@ import json
 
 import pytest
 from looking import CARDS, READOUTS, look, row, seen
-from test_derive import READY
-
-from rodeo.control.alarms import MOST_STANDING, RESTORED_LOOKS, Alarm, Book, Condition
-from rodeo.control.conditions import conditions
-from rodeo.control.derive import derive
-from rodeo.control.looks import Act, Memory
 from rodeo.control.refused import Refused
+from rodeo.control.state.alarms import MOST_STANDING, RESTORED_LOOKS, Alarm, Book, Condition
+from rodeo.control.state.conditions import conditions
+from rodeo.control.state.snapshots import Act, Memory
+from rodeo.control.state.system_state import derive
+from test_derive import READY
 
 RUNNING = ("running", "running", "running")
 GOOD = {
@@ -122,7 +121,7 @@ def test_a_paused_run_has_no_alarm_of_its_data():
 def test_a_core_file_is_named_and_so_is_a_process_that_is_given_up():
     from dataclasses import replace
 
-    from rodeo.control.looks import Exit
+    from rodeo.control.state.snapshots import Exit
 
     one = replace(READOUTS, restart="between_runs")
     looks = (

@@ -3,9 +3,8 @@
 import asyncio
 
 from databases import begin, end, opened
-
-from rodeo.control.blocks import Block, blocks_of, with_recorded
-from rodeo.control.run_keeping import OpenRun
+from rodeo.control.run.open_run import OpenRun
+from rodeo.control.state.luminosity_blocks import Block, blocks_of, with_recorded
 
 
 def trigger(*marks, accepted=100):

@@ -4,10 +4,9 @@ import asyncio
 import random
 
 import pytest
-
-from rodeo.control.books import CONDITIONS, balance
-from rodeo.control.disks import Folders
-from rodeo.control.run_keeping import OpenRun, collect_reports, reason_of, settle, unread_links
+from rodeo.control.processes.disks import Folders
+from rodeo.control.run.open_run import OpenRun, collect_reports, reason_of, settle, unread_links
+from rodeo.control.state.balance import CONDITIONS, balance
 
 
 def report(sent, built=None, lost=None, condition="GOOD", failure="", fragments=None, **counters):

@@ -8,10 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from conftest import BUILD, ROOT, scaled
 from served_room import ServedRoom
 from small_systems import one_card
-
-from conftest import BUILD, ROOT, scaled
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from running_room import phases
-
 from rodeo.control.refused import Refused
+from running_room import phases
 
 
 def events(document):

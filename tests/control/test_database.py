@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import BUILD, scaled
 from databases import ALARM, begin, end, gone, good, opened, until, whole_run
-
-from rodeo.control import run_json
-from rodeo.control.reads import paused_seconds
+from rodeo.control.database import run_json
+from rodeo.control.database.queries import paused_seconds
 from rodeo.control.refused import Refused
 
 HERE = Path(__file__).parent
@@ -41,7 +40,7 @@ def test_numbers_that_processes_and_threads_draw_at_once_have_no_repeats_and_no_
 import asyncio, sys
 from pathlib import Path
 from databases import begin, end, opened
-from rodeo.control.database import Database
+from rodeo.control.database.database import Database
 
 async def main(url, place, systems):
     place.mkdir()
@@ -452,7 +451,7 @@ def test_text_that_no_database_takes_is_made_harmless(tmp_path):
 
 
 def test_what_is_no_database_is_refused(tmp_path):
-    from rodeo.control.database import Database
+    from rodeo.control.database.database import Database
 
     for url in ("nonsense", "sqlite://", "nosuch://host/name"):
         with pytest.raises(Refused) as refused:

@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 from databases import gone, good
-
-from rodeo.control.database import Database
+from rodeo.control.database.database import Database
 
 
 def kept(directory, work):

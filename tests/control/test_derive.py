@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 from looking import CARDS, READOUTS, look, row, seen
-
-from rodeo.control.derive import FLAGS, STATES, derive
-from rodeo.control.looks import PHASES, Act, Choice, Exit, Look, Memory, RunRow, look_at, phase_of
-from rodeo.control.system import ProcessClass
+from rodeo.control.state.snapshots import PHASES, Act, Choice, Exit, Look, Memory, RunRow, look_at, phase_of
+from rodeo.control.state.system import ProcessClass
+from rodeo.control.state.system_state import FLAGS, STATES, derive
 
 READY = Memory(wanted="ready")
 OFF = Memory(wanted="off")

@@ -4,15 +4,14 @@ import dataclasses
 import json
 
 from looking import SYSTEM, row, seen
+from rodeo.control.run.publisher import whom
+from rodeo.control.state.alarms import Alarm
+from rodeo.control.state.document import build, delta
+from rodeo.control.state.headline import Headline
+from rodeo.control.state.refusals import COMMANDS, refusals
+from rodeo.control.state.snapshots import Act, Choice, Memory
+from rodeo.control.state.system_state import derive
 from test_derive import READY
-
-from rodeo.control.alarms import Alarm
-from rodeo.control.derive import derive
-from rodeo.control.document import build, delta
-from rodeo.control.headline import Headline
-from rodeo.control.looks import Act, Choice, Memory
-from rodeo.control.refusals import COMMANDS, refusals
-from rodeo.control.telling import whom
 
 KEYS = {
     "": "sequence time_ns system state flags since_ns what waiting_for act run last_run numbers limited_by headline processes links alarms lease commands hosts externals database",

@@ -1,6 +1,6 @@
 """Routers continue to read when the readouts are gone: the moment at which their counters show the result of a run."""
 
-from rodeo.control.draining import MOST_S, QUIET_S, Draining, unread
+from rodeo.control.state.draining import MOST_S, QUIET_S, Draining, unread
 
 
 def card(chunks, looped=0):

@@ -6,13 +6,12 @@ import signal
 import stat
 
 import pytest
-from rodeo.control import kernel
+from conftest import scaled
+from rodeo.control.processes import kernel
 from rodeo.control.refused import Refused
 from room_process import RoomProcess
 from running_room import RunningRoom, phases
 from small_systems import emulator_file, one_card, process, readout_file, two_of_three, two_readouts, write
-
-from conftest import scaled
 
 
 def alive(pid):

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 from looking import CARDS, look, row
-from test_derive import READY
-
-from rodeo.control.alarms import Condition
-from rodeo.control.conditions import conditions
-from rodeo.control.derive import derive
-from rodeo.control.headline import (
+from rodeo.control.cli.status_text import headline as first_line
+from rodeo.control.cli.status_text import text
+from rodeo.control.state.alarms import Condition
+from rodeo.control.state.conditions import conditions
+from rodeo.control.state.headline import (
     BLOCKED_S,
     IDLE_S,
     LOSES_DATA,
@@ -26,10 +25,10 @@ from rodeo.control.headline import (
     standing,
     troubled,
 )
-from rodeo.control.numbers import Moment, limited_by
-from rodeo.control.status import text
-from rodeo.control.status import headline as first_line
-from rodeo.control.system import ProcessClass
+from rodeo.control.state.numbers import Moment, limited_by
+from rodeo.control.state.system import ProcessClass
+from rodeo.control.state.system_state import derive
+from test_derive import READY
 
 CHAIN = (
     CARDS,

@@ -13,10 +13,9 @@ import time
 import pytest
 from conftest import scaled
 from databases import begin, end, good, opened
-from test_database import do, script
-
-from rodeo.control.journal import Journal, line_of
+from rodeo.control.database.journal import Journal, line_of
 from rodeo.control.refused import Refused
+from test_database import do, script
 
 
 def journal_of(path, count=5):

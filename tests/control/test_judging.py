@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 from databases import begin, end, good, opened, whole_run
-from rodeo.control import judging
-from rodeo.control.looks import RunRow
 from rodeo.control.refused import Refused
-from rodeo.control.run_keeping import OpenRun
+from rodeo.control.run import judgements
+from rodeo.control.run.open_run import OpenRun
+from rodeo.control.state.snapshots import RunRow
 
 
 class Controller:
@@ -35,7 +35,7 @@ async def judged(c, name="quality", actor="ana", **arguments):
         },
         "taint": {"text": "why", "run": None, "back": False},
     }
-    return await getattr(judging, name)(c, {**defaults[name], **arguments}, actor)
+    return await getattr(judgements, name)(c, {**defaults[name], **arguments}, actor)
 
 
 def do(work, tmp_path):

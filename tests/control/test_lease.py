@@ -1,8 +1,7 @@
 """Control has one holder at a time: it is taken, renewed, requested, released or lapses; every change increases the fencing number."""
 
 import pytest
-
-from rodeo.control.lease import GRANT_S, LEASE_S, Lease
+from rodeo.control.http.lease import GRANT_S, LEASE_S, Lease
 from rodeo.control.refused import Refused
 
 

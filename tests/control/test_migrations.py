@@ -6,11 +6,10 @@ import sqlite3
 
 import pytest
 from databases import begin, opened
-
-from rodeo.control import schema as schema_module
+from rodeo.control.database import schema as schema_module
+from rodeo.control.database.schema import Schema, limits, refuse_other, version
+from rodeo.control.database.tables import HEAD, METADATA
 from rodeo.control.refused import Refused
-from rodeo.control.schema import Schema, limits, refuse_other, version
-from rodeo.control.tables import HEAD, METADATA
 
 
 def made(path):
@@ -33,7 +32,7 @@ def test_migrations_make_the_tables_of_the_code(tmp_path):
         assert compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), METADATA) == []
     engine.dispose()
     direct = sqlite3.connect(":memory:")
-    from rodeo.control.tables import sa
+    from rodeo.control.database.tables import sa
 
     other = sa.create_engine("sqlite://", creator=lambda: direct, poolclass=sa.pool.StaticPool)
     METADATA.create_all(other)
@@ -67,8 +66,7 @@ def columns(connection):
 def test_there_is_one_way_from_the_first_tables_to_the_last():
     from alembic.config import Config
     from alembic.script import ScriptDirectory
-
-    from rodeo.control.schema import MIGRATIONS
+    from rodeo.control.database.schema import MIGRATIONS
 
     settings = Config()
     settings.set_main_option("script_location", str(MIGRATIONS))
@@ -76,7 +74,7 @@ def test_there_is_one_way_from_the_first_tables_to_the_last():
 
 
 def test_tables_of_postgresql_can_be_made_of_it():
-    from rodeo.control.tables import sa
+    from rodeo.control.database.tables import sa
 
     said = []
     engine = sa.create_mock_engine(
@@ -92,7 +90,7 @@ def test_tables_of_postgresql_can_be_made_of_it():
 
 
 def test_a_connection_of_postgresql_does_not_wait_for_ever():
-    from rodeo.control.tables import sa
+    from rodeo.control.database.tables import sa
 
     given = limits(sa.make_url("postgresql+psycopg://host/lab"), 5.0)
     assert (

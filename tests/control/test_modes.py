@@ -5,33 +5,33 @@ import os
 import stat
 
 import pytest
-from rodeo.control import modes
-from rodeo.control.disks import Folders
+from rodeo.control.processes import file_modes
+from rodeo.control.processes.disks import Folders
 from rodeo.control.refused import Refused
-from rodeo.control.system import _umask
+from rodeo.control.state.system import _umask
 
 
 @pytest.fixture
 def umask(monkeypatch):
-    monkeypatch.delenv(modes.VARIABLE, raising=False)
+    monkeypatch.delenv(file_modes.VARIABLE, raising=False)
     before = os.umask(0o022)
     yield lambda: os.umask(os.umask(0o022))
     os.umask(before)
-    os.environ.pop(modes.VARIABLE, None)
+    os.environ.pop(file_modes.VARIABLE, None)
 
 
 def test_the_umask_of_the_room_is_that_of_its_agents(umask):
-    modes.take(0o027)
-    assert os.environ[modes.VARIABLE] == "0027"
+    file_modes.take(0o027)
+    assert os.environ[file_modes.VARIABLE] == "0027"
     os.umask(0o022)
-    modes.take_from_environment()
+    file_modes.take_from_environment()
     assert os.umask(0o022) == 0o027
 
 
 @pytest.mark.parametrize("text", ["", "9", "rwx", "00277", "-1"])
 def test_an_agent_without_a_umask_has_that_of_its_shell(umask, monkeypatch, text):
-    monkeypatch.setenv(modes.VARIABLE, text)
-    modes.take_from_environment()
+    monkeypatch.setenv(file_modes.VARIABLE, text)
+    file_modes.take_from_environment()
     assert os.umask(0o022) == 0o022
 
 

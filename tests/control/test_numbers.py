@@ -1,8 +1,7 @@
 """Numbers of the whole system: rates need two observations, sums contain known values, and unknown values are None."""
 
 import pytest
-
-from rodeo.control.numbers import Moment, card_losses, farm_of, limited_by, links_of, numbers, of_process
+from rodeo.control.state.numbers import Moment, card_losses, farm_of, limited_by, links_of, numbers, of_process
 
 
 def readout(

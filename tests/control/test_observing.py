@@ -7,18 +7,18 @@ from types import SimpleNamespace
 import looking
 import pytest
 from conftest import scaled
-from rodeo.control.acts import cancelled
-from rodeo.control.adopt import adopt
-from rodeo.control.alarms import RESTORED_LOOKS, Alarm
-from rodeo.control.controller import Controller
-from rodeo.control.derive import derive
-from rodeo.control.host import AgentProcess
-from rodeo.control.looks import Choice, Memory
-from rodeo.control.observing import Observer
-from rodeo.control.reactions import Reaction, react
+from rodeo.control.processes.host import AgentProcess
 from rodeo.control.refused import Refused
-from rodeo.control.run_keeping import OpenRun
-from rodeo.control.run_transitions import go_on, relaunch, stop
+from rodeo.control.run.adoption import adopt
+from rodeo.control.run.command_lock import cancelled
+from rodeo.control.run.controller import Controller
+from rodeo.control.run.observer import Observer
+from rodeo.control.run.open_run import OpenRun
+from rodeo.control.run.run_transitions import go_on, relaunch, stop
+from rodeo.control.state.alarms import RESTORED_LOOKS, Alarm
+from rodeo.control.state.reactions import Reaction, react
+from rodeo.control.state.snapshots import Choice, Memory
+from rodeo.control.state.system_state import derive
 
 
 class Host:
@@ -112,7 +112,7 @@ def test_an_abort_whose_controller_was_killed_is_gone_on_with_as_an_abort(monkey
         async def abort(c, act, arguments):
             done.append((act.name, act.actor))
 
-        monkeypatch.setattr("rodeo.control.transitions.abort", abort)
+        monkeypatch.setattr("rodeo.control.run.system_transitions.abort", abort)
         room = controller()
         room.publish = lambda: None
         room.acts.changed = room.publish
@@ -184,7 +184,7 @@ def test_a_stop_after_which_nothing_gets_ready_is_done_and_says_so(monkeypatch):
         room.launching.prepare = prepare
         assert await stop(room, None, {}) == {"run": 7, "condition": "GOOD", "not_ready": "readout.toml cannot be read"}
 
-    monkeypatch.setattr("rodeo.control.run_transitions.close_row", close_row)
+    monkeypatch.setattr("rodeo.control.run.run_transitions.close_row", close_row)
     asyncio.run(main())
 
 

@@ -3,9 +3,9 @@
 import errno
 from pathlib import Path
 
-from rodeo.control import overrides
-from rodeo.control.disks import Folders
-from rodeo.control.system import ProcessClass
+from rodeo.control.processes import overrides
+from rodeo.control.processes.disks import Folders
+from rodeo.control.state.system import ProcessClass
 
 
 def member(kind="readout", count=1, index=0, name="readout", **keys):
@@ -137,7 +137,7 @@ def test_a_report_that_cannot_be_moved_is_read_where_it_is(tmp_path, monkeypatch
     def another_disk(*_):
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
-    monkeypatch.setattr("rodeo.control.disks.os.replace", another_disk)
+    monkeypatch.setattr("rodeo.control.processes.disks.os.replace", another_disk)
     assert folders.collect_report(3, "readout", report) == report and report.read_text() == "{}"
 
 

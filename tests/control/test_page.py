@@ -9,13 +9,11 @@ import signal
 
 import pytest
 from browsing import LONG_S, Served, sees, shows, until
+from conftest import scaled
+from rodeo.control.refused import Refused
 from running_room import RunningRoom
 from small_systems import emulator_file, process, readout_file, write
 from test_page_build import build
-
-from rodeo.control.refused import Refused
-
-from conftest import scaled
 
 STEADY = {
     "OFF": "launch",

@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from rodeo.control.commands import RUN_TYPES
-
 from conftest import BUILD, ROOT, scaled
+from rodeo.control.state.commands import RUN_TYPES
 
 WEB = ROOT / "web"
 PAGE = ROOT / "python" / "rodeo" / "control" / "page"

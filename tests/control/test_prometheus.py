@@ -8,18 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from looking import SYSTEM, row, seen
-from test_derive import READY
-
-from rodeo.control import prometheus_files, room_metrics
-from rodeo.control.alarms import Alarm
-from rodeo.control.conditions import conditions
-from rodeo.control.derive import derive
-from rodeo.control.document import build
-from rodeo.control.own_rules import Found
-from rodeo.control.rules import BUILT_IN, rules_of
-
 from conftest import ROOT
+from looking import SYSTEM, row, seen
+from rodeo.control.cli import prometheus_files
+from rodeo.control.state import room_metrics
+from rodeo.control.state.alarms import Alarm
+from rodeo.control.state.conditions import conditions
+from rodeo.control.state.document import build
+from rodeo.control.state.rules import BUILT_IN, rules_of
+from rodeo.control.state.system_rules import Found
+from rodeo.control.state.system_state import derive
+from test_derive import READY
 
 MINE = [
     {

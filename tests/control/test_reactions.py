@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 from looking import CARDS, READOUTS, row, seen
+from rodeo.control.state.reactions import KINDS, Disk, given_up, gone_on, react
+from rodeo.control.state.refusals import refusals
+from rodeo.control.state.snapshots import Act, Choice, Memory
+from rodeo.control.state.system import ProcessClass
+from rodeo.control.state.system_state import derive
 from test_derive import OFF, READY, STARTING, STOPPING, anything
-
-from rodeo.control.derive import derive
-from rodeo.control.looks import Act, Choice, Memory
-from rodeo.control.reactions import KINDS, Disk, given_up, gone_on, react
-from rodeo.control.refusals import refusals
-from rodeo.control.system import ProcessClass
 
 RUNNING = ("running", "running", "running")
 LOST = ("running", "killed", "running")

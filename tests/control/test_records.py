@@ -7,10 +7,10 @@ import os
 import sys
 
 import pytest
-
-from rodeo.control import records, talk
-from rodeo.control.logs import Logs
-from rodeo.control.records import Marks, Wanted, folded, found_in, in_order, record_of
+from rodeo.control import log_setup
+from rodeo.control.processes import log_records
+from rodeo.control.processes.log_records import Marks, Wanted, folded, found_in, in_order, record_of
+from rodeo.control.processes.log_search import Logs
 
 S = 10**9
 
@@ -60,7 +60,7 @@ def test_what_is_no_record_is_none(text):
         ({"fields": [1]}, "fields", {}),
         ({"fields": {"a": [1]}}, "fields", {"a": "[1]"}),
         ({"repeats": -3}, "repeats", 0),
-        ({"message": "y" * 10**5}, "message", "y" * records.LONGEST_MESSAGE),
+        ({"message": "y" * 10**5}, "message", "y" * log_records.LONGEST_MESSAGE),
     ],
 )
 def test_a_record_has_all_its_members_whatever_a_line_says(said, member, is_):
@@ -238,7 +238,7 @@ def test_plain_lines_beyond_the_bound_are_not_said_to_be_none(tmp_path, monkeypa
     marks = Marks()
     marks.note(0, 1)
     marks.note(os.stat(log).st_size, 5 * S)
-    monkeypatch.setattr(records, "LONGEST_PLAIN", 1000)
+    monkeypatch.setattr(log_records, "LONGEST_PLAIN", 1000)
     assert [each["message"].split()[0] for each in found_in(log, "p", Wanted(search="line 3"), marks.known())] == [
         "older"
     ]
@@ -250,8 +250,8 @@ def test_plain_lines_beyond_the_bound_are_not_said_to_be_none(tmp_path, monkeypa
 def test_lines_are_read_backwards_whole_over_the_borders_of_blocks(tmp_path, monkeypatch):
     (tmp_path / "x").write_text("first\n\nsecond is longer\nthird")
     for block in range(1, 40):
-        monkeypatch.setattr(records, "BLOCK", block)
-        found = list(records.lines_backwards(tmp_path / "x", 10**6))
+        monkeypatch.setattr(log_records, "BLOCK", block)
+        found = list(log_records.lines_backwards(tmp_path / "x", 10**6))
         assert found == [(b"third", 29), (b"second is longer", 23), (b"first", 5)], block
 
 
@@ -259,12 +259,14 @@ def test_the_time_of_a_line_is_when_the_file_was_first_seen_so_long():
     marks = Marks(most=3)
     for size, now_ns in ((10, 1), (10, 2), (20, 3), (30, 4), (40, 5)):
         marks.note(size, now_ns)
-    assert [records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [None, None, 4, 5, 5], (
+    assert [log_records.time_of(marks.known(), end) for end in (5, 20, 21, 40, 41)] == [None, None, 4, 5, 5], (
         "the time of the first lines is unknown"
     )
     marks.note(7, 9)
-    assert [records.time_of(marks.known(), end) for end in (5, 7)] == [9, 9], "the file was truncated and starts again"
-    assert records.time_of(([], []), 1) is None
+    assert [log_records.time_of(marks.known(), end) for end in (5, 7)] == [9, 9], (
+        "the file was truncated and starts again"
+    )
+    assert log_records.time_of(([], []), 1) is None
 
 
 def test_a_plain_line_that_was_there_before_anybody_looked_is_of_no_run(tmp_path):
@@ -314,17 +316,17 @@ class Clock:
 def logger(tmp_path):
     made = logging.Logger("test", logging.DEBUG)
     clock = Clock()
-    handler = talk.Records("control", tmp_path / "logs" / "control.jsonl", talk.Bounded(10.0, 3.0, clock))
+    handler = log_setup.Records("control", tmp_path / "logs" / "control.jsonl", log_setup.Bounded(10.0, 3.0, clock))
     made.addHandler(handler)
     yield made, handler, clock, tmp_path / "logs" / "control.jsonl"
     handler.close()
-    talk.set_run(None)
+    log_setup.set_run(None)
 
 
 def test_python_writes_the_same_lines(logger):
     made, _, _, file = logger
     made.info("%s by %s", "start", "ana", extra={"audience": "operator"})
-    talk.set_run(7)
+    log_setup.set_run(7)
     try:
         raise ValueError("so \ud800 bad")
     except ValueError:
@@ -356,7 +358,7 @@ def test_python_writes_no_more_than_it_may_and_counts_the_rest(logger):
 
 def test_python_goes_on_when_the_file_cannot_be_written(tmp_path, capsys):
     (tmp_path / "folder").mkdir()
-    handler = talk.Records("control", tmp_path / "folder")
+    handler = log_setup.Records("control", tmp_path / "folder")
     made = logging.Logger("test")
     made.addHandler(handler)
     made.warning("said")
@@ -367,8 +369,10 @@ def test_python_talks_on_without_the_library_that_writes_json(tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "structlog.stdlib", None)
     root = logging.getLogger()
     before = list(root.handlers)
-    talk.begin("agent", tmp_path / "agent.jsonl")
-    assert not [handler for handler in root.handlers if isinstance(handler, talk.Records) and handler not in before]
+    log_setup.begin("agent", tmp_path / "agent.jsonl")
+    assert not [
+        handler for handler in root.handlers if isinstance(handler, log_setup.Records) and handler not in before
+    ]
 
 
 def test_one_that_repeats_itself_hides_nobody(tmp_path):
@@ -378,6 +382,6 @@ def test_one_that_repeats_itself_hides_nobody(tmp_path):
     (tmp_path / "q.jsonl").write_text(line(5, "the disk is full") + "\n")
     logs = {name: (tmp_path / f"{name}.log", ((), ())) for name in "pq"}
     assert [
-        (each["process"], each["repeats"]) for each in records.newest(logs, Wanted(lines=60, fold=True), 10**7)
+        (each["process"], each["repeats"]) for each in log_records.newest(logs, Wanted(lines=60, fold=True), 10**7)
     ] == [("q", 0), ("p", 499)]
-    assert {each["process"] for each in records.newest(logs, Wanted(lines=60), 10**7)} == {"p"}
+    assert {each["process"] for each in log_records.newest(logs, Wanted(lines=60), 10**7)} == {"p"}

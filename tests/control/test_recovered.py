@@ -6,15 +6,14 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-from looking import seen
-from rodeo.control import run_files
-from rodeo.control.conditions import conditions
-from rodeo.control.derive import derive
-from rodeo.control.run_closing import Closing
-from rodeo.control.run_files import events_in, files_of, name_of, recover_open, still_open
-from test_derive import READY
-
 from conftest import BUILD, scaled
+from looking import seen
+from rodeo.control.run import event_files
+from rodeo.control.run.closing import Closing
+from rodeo.control.run.event_files import events_in, files_of, name_of, recover_open, still_open
+from rodeo.control.state.conditions import conditions
+from rodeo.control.state.system_state import derive
+from test_derive import READY
 
 READOUT = """
 [readout]
@@ -163,8 +162,8 @@ def test_files_that_cannot_be_listed_lose_no_sentence_of_a_recovery(tmp_path, mo
     def files_of(_):
         raise OSError("stale file handle")
 
-    monkeypatch.setattr(run_files, "recover_open", recover_open)
-    monkeypatch.setattr(run_files, "files_of", files_of)
+    monkeypatch.setattr(event_files, "recover_open", recover_open)
+    monkeypatch.setattr(event_files, "files_of", files_of)
     c = SimpleNamespace(
         folders=SimpleNamespace(run=lambda _: tmp_path),
         observer=SimpleNamespace(members={}),

@@ -4,12 +4,11 @@ import random
 
 import pytest
 from looking import row, seen
+from rodeo.control.state.alarms import Alarm
+from rodeo.control.state.refusals import COMMANDS, allowed, refusals
+from rodeo.control.state.snapshots import Act, Choice, Memory
+from rodeo.control.state.system_state import derive
 from test_derive import OFF, READY, STOPPING, anything
-
-from rodeo.control.alarms import Alarm
-from rodeo.control.derive import derive
-from rodeo.control.looks import Act, Choice, Memory
-from rodeo.control.refusals import COMMANDS, allowed, refusals
 
 RUNNING = ("running", "running", "running")
 NOTHING = ("absent", "absent", "absent")

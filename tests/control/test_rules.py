@@ -6,24 +6,22 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from looking import row, seen
-
-from rodeo.control import rules as rules_module
-from rodeo.control.alarms import Book, Condition
-from rodeo.control.conditions import conditions
-from rodeo.control.derive import derive
-from rodeo.control.document import NUMBERS
-from rodeo.control.externals import External, parsed_selector, values_of
-from rodeo.control.host_looks import certain, offset_of
-from rodeo.control.looks import Memory
-from rodeo.control.own_rules import Watch, at_path
-from rodeo.control.refused import Refused
-from rodeo.control.rules import BUILT_IN, rules_of
-from rodeo.control.sensors import temperatures
-from rodeo.control.system import External as Entry
-from rodeo.control.system import load
-
 from conftest import BUILD, ROOT
+from looking import row, seen
+from rodeo.control.processes.external_programs import External, parsed_selector, values_of
+from rodeo.control.processes.host_health import certain, offset_of
+from rodeo.control.processes.sensors import temperatures
+from rodeo.control.refused import Refused
+from rodeo.control.state import rules as rules_module
+from rodeo.control.state.alarms import Book, Condition
+from rodeo.control.state.conditions import conditions
+from rodeo.control.state.document import NUMBERS
+from rodeo.control.state.rules import BUILT_IN, rules_of
+from rodeo.control.state.snapshots import Memory
+from rodeo.control.state.system import External as Entry
+from rodeo.control.state.system import load
+from rodeo.control.state.system_rules import Watch, at_path
+from rodeo.control.state.system_state import derive
 
 RUNNING = ("running", "running", "running")
 MIN = 60 * 10**9

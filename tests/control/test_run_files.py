@@ -4,9 +4,8 @@ import asyncio
 import struct
 
 import pytest
-
 from rodeo.control.refused import Refused
-from rodeo.control.run_files import events_in, files_of, hashed, mark_verified, proven
+from rodeo.control.run.event_files import events_in, files_of, hashed, mark_verified, proven
 
 KINDS = {"a": "readout", "b": "readout", "r": "recorder", "s": "supervisor"}
 

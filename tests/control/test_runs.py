@@ -9,8 +9,8 @@ import sqlite3
 
 import pytest
 from databases import CONFIGURATION, begin, end, good, opened, whole_run
-
-from rodeo.control import reads, rebuild, run_json, runs, runs_verbs
+from rodeo.control.cli import runs, runs_verbs
+from rodeo.control.database import configuration_files, queries, run_json
 from rodeo.control.printed import Cell, number, properties, table
 from rodeo.control.refused import Refused
 
@@ -73,7 +73,7 @@ def test_list_has_units_in_titles_and_numbers_to_the_right(verb):
 
 
 def test_all_runs_are_told_however_many_there_are(verb, tmp_path, monkeypatch):
-    monkeypatch.setattr(reads, "MOST_RUNS", 2)
+    monkeypatch.setattr(queries, "MOST_RUNS", 2)
     assert [row["number"] for row in json.loads(verb("list", "--limit", "0", "-o", "json")[1])] == [3, 2, 1]
     assert "older ones" in verb("list", "--limit", "2")[1] and "older ones" not in verb("list", "--limit", "3")[1]
     assert len(json.loads(verb("export", "--to", tmp_path, "-o", "json")[1])["files"]) == 3
@@ -198,7 +198,7 @@ def test_acceptance_25_config_writes_the_exact_files_of_a_run_and_overwrites_not
 )
 def test_no_row_of_a_database_writes_outside_of_the_directory(file, path):
     one = {"file": file, "text": "x", "values": {}, "origins": {}}
-    written = rebuild.files_of({"system": "", "file": "/there/lab.toml", "classes": {"c": one}})
+    written = configuration_files.files_of({"system": "", "file": "/there/lab.toml", "classes": {"c": one}})
     assert all(".." not in each.split("/") and not each.startswith("/") for each in written) and (
         path in written or file.endswith("..")
     )

@@ -9,10 +9,11 @@ import stat
 import httpx
 import pytest
 from idle_room import IdleRoom
-from rodeo.control import place, security
-from rodeo.control.commands import COMMANDS, allowed, checked, command
+from rodeo.control import paths
+from rodeo.control.http import security
+from rodeo.control.http.room import hold_room, listen_address
 from rodeo.control.refused import Refused
-from rodeo.control.serve import hold_room, listen_address
+from rodeo.control.state.commands import COMMANDS, allowed, checked, command
 
 
 @pytest.fixture(scope="module")
@@ -303,22 +304,22 @@ def test_addresses_are_not_told_to_a_browser(room):
 def test_a_name_has_one_room(room):
     with pytest.raises(Refused) as found:
         hold_room("idle")
-    assert found.value.code == "control.room_runs" and place.rooms() == ["idle"]
+    assert found.value.code == "control.room_runs" and paths.rooms() == ["idle"]
 
 
 def test_a_runtime_directory_that_others_may_write_to_is_refused(tmp_path, monkeypatch):
     tmp_path.chmod(0o777)
     monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(Refused) as found:
-        place.runtime_directory()
+        paths.runtime_directory()
     assert found.value.code == "base.runtime_dir"
 
 
 def test_nothing_is_left_of_a_room_that_ended(tmp_path, monkeypatch):
     monkeypatch.setenv("RODEO_RUNTIME_DIR", str(tmp_path / "r"))
     with IdleRoom("short", listen=None):
-        assert place.rooms() == ["short"]
-    assert place.rooms() == [] and list((tmp_path / "r").iterdir()) == []
+        assert paths.rooms() == ["short"]
+    assert paths.rooms() == [] and list((tmp_path / "r").iterdir()) == []
 
 
 def test_what_a_dead_room_left_is_taken_over(tmp_path, monkeypatch):
@@ -327,6 +328,6 @@ def test_what_a_dead_room_left_is_taken_over(tmp_path, monkeypatch):
     left.bind(str(tmp_path / "dead.room"))
     left.close()
     (tmp_path / "dead.room.lock").touch()
-    assert place.rooms() == []
+    assert paths.rooms() == []
     with IdleRoom("dead", listen=None):
-        assert place.rooms() == ["dead"]
+        assert paths.rooms() == ["dead"]

@@ -1,8 +1,7 @@
 """The ring of values over time: it is bounded, keeps gaps, and is coarse beyond an hour."""
 
 import pytest
-
-from rodeo.control.series import MOST_NAMES, Series
+from rodeo.control.state.series import MOST_NAMES, Series
 
 
 def test_what_was_added_comes_back_with_gaps_as_gaps():

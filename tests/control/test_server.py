@@ -11,16 +11,15 @@ import time
 import httpx
 import pytest
 import websockets.exceptions
-from idle_room import DOCUMENT, Idle, IdleRoom
-from rodeo.control import live
-from rodeo.control.client import Client
-from rodeo.control.commands import COMMANDS
-from rodeo.control.refused import Refused
-from rodeo.control.serve import _bound_port, serve
-from rodeo.control.server import ENDED, HERE
-from websockets.sync.client import connect as websocket
-
 from conftest import scaled
+from idle_room import DOCUMENT, Idle, IdleRoom
+from rodeo.control.client import Client
+from rodeo.control.http import live_messages
+from rodeo.control.http.room import _bound_port, serve
+from rodeo.control.http.server import ENDED, HERE
+from rodeo.control.refused import Refused
+from rodeo.control.state.commands import COMMANDS
+from websockets.sync.client import connect as websocket
 
 PATIENCE_S = scaled(60)
 
@@ -251,7 +250,7 @@ def test_the_web_socket_has_the_whole_and_then_what_changed(room):
         while document["what"] != "something":
             message = received(live_socket)
             assert set(message) == {"base", "sequence", "changed"} and "system" not in message["changed"]
-            document = live.merge(document, message)
+            document = live_messages.merge(document, message)
         assert document["sequence"] == room.call(room.controller.document)["sequence"]
 
 
@@ -317,19 +316,19 @@ def test_a_web_socket_for_another_host_is_refused(room):
 
 
 def test_a_client_that_reads_slowly_gets_one_message_for_what_it_missed():
-    feed, document = live.Feed(), dict(DOCUMENT)
-    mine = live.merge(None, json.loads(feed.next(document, 0.0)))
+    feed, document = live_messages.Feed(), dict(DOCUMENT)
+    mine = live_messages.merge(None, json.loads(feed.next(document, 0.0)))
     for n in range(2, 50):
         document = {**document, "sequence": n, "what": str(n)}
     message = json.loads(feed.next(document, 1.0))
-    assert live.merge(mine, message) == document
+    assert live_messages.merge(mine, message) == document
     assert (
-        json.loads(feed.next({**document, "sequence": 60}, 1.0 + live.LATE_S + 0.1))["whole"]["sequence"] == 60
+        json.loads(feed.next({**document, "sequence": 60}, 1.0 + live_messages.LATE_S + 0.1))["whole"]["sequence"] == 60
     )  # the client was away for long
 
 
 def test_a_large_system_sends_state_each_time_and_tables_as_they_fit():
-    feed, mine, sent, tables = live.Feed(), None, 0, 0
+    feed, mine, sent, tables = live_messages.Feed(), None, 0, 0
     processes = [
         {"name": f"readout-{n}", "phase": "running", "numbers": {"rate_hz": 1000.0}, "what": "x" * 300}
         for n in range(100)
@@ -343,19 +342,22 @@ def test_a_large_system_sends_state_each_time_and_tables_as_they_fit():
         }
         text = feed.next(document, float(second))
         sent += len(text)
-        mine = live.merge(mine, json.loads(text))
+        mine = live_messages.merge(mine, json.loads(text))
         tables += mine["processes"] == document["processes"]
         assert mine["what"] == str(second)
-    assert sent < 60 * live.BYTES_PER_S * 1.1 and 15 <= tables < 60
+    assert sent < 60 * live_messages.BYTES_PER_S * 1.1 and 15 <= tables < 60
 
 
 def test_a_delta_that_does_not_fit_is_no_document():
-    assert live.merge(None, {"base": 1, "sequence": 2, "changed": {}}) is None
-    assert live.merge({"sequence": 3}, {"base": 1, "sequence": 4, "changed": {}}) is None
+    assert live_messages.merge(None, {"base": 1, "sequence": 2, "changed": {}}) is None
+    assert live_messages.merge({"sequence": 3}, {"base": 1, "sequence": 4, "changed": {}}) is None
 
 
 def test_what_is_no_number_is_null():
-    assert json.loads(live.encoded({"a": [float("nan"), 1.0], "b": float("inf")})) == {"a": [None, 1.0], "b": None}
+    assert json.loads(live_messages.encoded({"a": [float("nan"), 1.0], "b": float("inf")})) == {
+        "a": [None, 1.0],
+        "b": None,
+    }
 
 
 def test_logs_links_and_series_are_asked_for_by_process(room):

@@ -6,11 +6,10 @@ import socket
 import httpx
 import pytest
 import websockets.exceptions
-from rodeo.control.refused import Refused
-from rodeo.control.shares import MOST_WAITING, OF_ONE, OF_ROLE, Shares, Waiting
-from websockets.sync.client import connect as websocket
-
 from conftest import scaled
+from rodeo.control.http.request_limits import MOST_WAITING, OF_ONE, OF_ROLE, Shares, Waiting
+from rodeo.control.refused import Refused
+from websockets.sync.client import connect as websocket
 
 
 @pytest.fixture(scope="module")

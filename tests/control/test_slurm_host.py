@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD, scaled
-from slurm_cluster import MISSING, Cluster
-
-from rodeo.control import kernel
-from rodeo.control.host import LaunchSpec
-from rodeo.control.hosts.slurm_host import SlurmHost, job_of
+from rodeo.control.processes import kernel
+from rodeo.control.processes.host import LaunchSpec
+from rodeo.control.processes.hosts.slurm_host import SlurmHost, job_of
 from rodeo.control.refused import Refused
+from slurm_cluster import MISSING, Cluster
 
 PATIENCE = scaled(6)
 

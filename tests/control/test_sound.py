@@ -4,12 +4,11 @@ import json
 import random
 
 import pytest
-
-from rodeo.control import numbers
-from rodeo.control.derive import derive
-from rodeo.control.looks import look_at
-from rodeo.control.sound import MOST_PROBLEMS, SHAPES, checked
 from looking import CARDS, READOUTS
+from rodeo.control.state import numbers
+from rodeo.control.state.snapshots import look_at
+from rodeo.control.state.status_schema import MOST_PROBLEMS, SHAPES, checked
+from rodeo.control.state.system_state import derive
 
 READOUT = {
     "process": {

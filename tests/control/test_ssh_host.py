@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from conftest import BUILD, scaled
-
-from rodeo.control import kernel, place
-from rodeo.control.host import LaunchSpec
-from rodeo.control.hosts.ssh_host import SshHost
+from rodeo.control import paths
+from rodeo.control.processes import kernel
+from rodeo.control.processes.host import LaunchSpec
+from rodeo.control.processes.hosts.ssh_host import SshHost
 from rodeo.control.refused import Refused
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
@@ -147,7 +147,7 @@ async def host_of(server):
             await host.end(each.name, 0.1)
             await host.forget(each.name)
         await host.close()
-        await until(lambda: not place.is_held(server.directory / "run" / "lab.node.agent.lock"))
+        await until(lambda: not paths.is_held(server.directory / "run" / "lab.node.agent.lock"))
 
 
 async def tried(work):
@@ -322,14 +322,14 @@ def test_a_run_over_ssh_is_taken_counted_and_closed(server):
         room.command("close")
         assert room.state == "OFF"
     deadline = time.monotonic() + scaled(60)
-    while place.is_held(server.directory / "run" / "t.node.agent.lock"):
+    while paths.is_held(server.directory / "run" / "t.node.agent.lock"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 def test_the_package_that_a_relay_runs_is_this_one(server):
     done = subprocess.run(
-        [sys.executable, "-B", "-m", "rodeo.control.relay", "--system", "lab", "--host", "none"],
+        [sys.executable, "-B", "-m", "rodeo.control.processes.relay", "--system", "lab", "--host", "none"],
         capture_output=True,
         text=True,
         timeout=scaled(60),

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from conftest import scaled
 from looking import CARDS, SYSTEM, look, row
-from test_derive import READY
-from test_page_build import WEB, node
-
-from rodeo.control.books import balance
-from rodeo.control.conditions import conditions
-from rodeo.control.derive import derive
-from rodeo.control.document import build
-from rodeo.control.headline import (
+from rodeo.control.cli.status_text import text
+from rodeo.control.run.open_run import OpenRun, reason_of
+from rodeo.control.state.balance import balance
+from rodeo.control.state.conditions import conditions
+from rodeo.control.state.document import build
+from rodeo.control.state.headline import (
     GOOD_S,
     LOSES_DATA,
     LOSES_TRIGGERS,
@@ -29,12 +28,11 @@ from rodeo.control.headline import (
     headline,
     troubled,
 )
-from rodeo.control.numbers import Moment, limited_by, links_of, numbers, of_process
-from rodeo.control.run_keeping import OpenRun, reason_of
-from rodeo.control.status import text
-from rodeo.control.system import ProcessClass
-
-from conftest import scaled
+from rodeo.control.state.numbers import Moment, limited_by, links_of, numbers, of_process
+from rodeo.control.state.system import ProcessClass
+from rodeo.control.state.system_state import derive
+from test_derive import READY
+from test_page_build import WEB, node
 
 CHAIN = (
     CARDS,

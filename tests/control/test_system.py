@@ -6,9 +6,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-
 from rodeo.control.refused import Refused
-from rodeo.control.system import (
+from rodeo.control.state.system import (
     ProcessClass,
     bytes_of,
     check,

@@ -14,13 +14,13 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from idle_room import DOCUMENT, IdleRoom
-from rodeo.control import demo, init, runs_verbs, status, talk, verbs
-from rodeo.control.client import Client, _settings
-from rodeo.control.refused import Refused
-from rodeo.control.serve import farewell
-
 from conftest import BUILD, ROOT, scaled
+from idle_room import DOCUMENT, IdleRoom
+from rodeo.control import log_setup
+from rodeo.control.cli import demo, init, runs_verbs, status_text, verbs
+from rodeo.control.client import Client, _settings
+from rodeo.control.http.room import farewell
+from rodeo.control.refused import Refused
 
 HERE = Path(__file__).resolve().parent
 
@@ -298,7 +298,7 @@ def test_the_text_has_what_a_shifter_looks_at():
             }
         ],
     }
-    text = status.text(document)
+    text = status_text.text(document)
     for part in (
         "RUNNING  DEGRADED  run 12 (physics) 00:01:12",
         "rate 99.8 kHz | dead 0.2 % | events 1 234 567 | incomplete 3 (2.43 ppm) | in 10.1 GB/s | written 5 GB, 412 MB/s | disk 09:18:00",
@@ -327,14 +327,14 @@ def test_a_farm_has_a_line_of_its_own():
         "recorded": None,
         "lumi_block": 3,
     }
-    text = status.text(
+    text = status_text.text(
         {**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": farm}, "time_ns": 10**18}
     )
     assert (
         "farm: in 1 200 | accepted 300 | rejected 880 | debug 0 | partial 1 | assigned again 2 | under way 20 | recorded - | luminosity block 3"
         in text
     )
-    assert "farm" not in status.text(
+    assert "farm" not in status_text.text(
         {**DOCUMENT, "state": "RUNNING", "run": RUN, "numbers": {**NUMBERS, "farm": None}, "time_ns": 10**18}
     )
     ended = verbs.said(
@@ -347,15 +347,17 @@ def test_a_farm_has_a_line_of_its_own():
 
 def test_what_nobody_knows_is_no_zero():
     nothing = {name: None for name in NUMBERS} | {"chunks": {"sent": None, "built": None, "lost": {}}}
-    assert "0" not in status.numbers(nothing) and status.numbers(nothing).startswith("rate - | dead - | events -")
-    assert "nothing yet" in status.numbers({**nothing, "recording": True})
+    assert "0" not in status_text.numbers(nothing) and status_text.numbers(nothing).startswith(
+        "rate - | dead - | events -"
+    )
+    assert "nothing yet" in status_text.numbers({**nothing, "recording": True})
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "-"), (0.04, "0.0 s"), (59.94, "59.9 s"), (72.0, "00:01:12"), (3 * 86400.0, "3.0 d")]
 )
 def test_spans(value, text):
-    assert status.span(value) == text
+    assert status_text.span(value) == text
 
 
 @pytest.mark.parametrize(
@@ -363,7 +365,7 @@ def test_spans(value, text):
     [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (999_600, "1 MB"), (2.5e18, "2.5e+03 PB")],
 )
 def test_sizes(value, text):
-    assert status.size(value) == text
+    assert status_text.size(value) == text
 
 
 def test_the_room_says_what_goes_on_without_it():
@@ -452,7 +454,7 @@ def test_an_error_shows_what_to_do():
 
 
 def test_progress_names_whom_is_waited_for_once(room, monkeypatch):
-    from rodeo.control import progress
+    from rodeo.control.cli import progress
 
     monkeypatch.setattr(progress, "FIRST_S", 0.0)
     said = io.StringIO()
@@ -483,7 +485,7 @@ def test_what_a_process_says_reaches_no_terminal_as_a_control_sequence(capsys):
         "fields": {"x": SEQUENCES},
         "repeats": 0,
     }
-    line = status.log_line(record)
+    line = status_text.log_line(record)
     assert not [each for each in line if each != "\n" and (each < " " or "\x7f" <= each < "\xa0")]
     assert "a?]0;title? ?]52;c;Y2xpcA==?\\ ?31m ?  b\n    12:00:00.000 error forged" in line
 
@@ -496,7 +498,7 @@ def test_what_verbs_and_the_room_print_has_no_control_sequence_either(capsys, mo
     assert verbs.main([]) == 2
     record = logging.LogRecord("x", logging.WARNING, "", 0, f"y{SEQUENCES}\nz", (), None)
     printed = capsys.readouterr()
-    said = printed.out + printed.err + talk.Plain("%(message)s").format(record)
+    said = printed.out + printed.err + log_setup.Plain("%(message)s").format(record)
     assert (
         "one?]0;title?" in said
         and "\x1b" not in said

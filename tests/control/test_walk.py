@@ -8,10 +8,9 @@ import signal
 import time
 
 import pytest
+from conftest import scaled
 from running_room import RunningRoom, phases
 from small_systems import two_readouts
-
-from conftest import scaled
 
 LIVING = ("launching", "ready", "running", "draining", "lost")
 COMMANDS = ("launch", "start", "pause", "resume", "stop", "go_on", "recover", "close", "abort", "ack")

@@ -11,10 +11,9 @@ import time
 
 import httpx
 import pytest
+from conftest import scaled
 from served_room import ServedRoom
 from small_systems import one_card, process
-
-from conftest import scaled
 
 RULES = """
 [[control.external]]

@@ -314,7 +314,9 @@ def test_a_process_says_who_it_is(rodeo):
         router.communicate(timeout=scaled(60))
 
 
-@pytest.mark.parametrize(("noun", "module"), [("control", "rodeo.control.verbs"), ("runs", "rodeo.control.runs_verbs")])
+@pytest.mark.parametrize(
+    ("noun", "module"), [("control", "rodeo.control.cli.verbs"), ("runs", "rodeo.control.cli.runs_verbs")]
+)
 def test_control_and_runs_become_python(rodeo, noun, module):
     """The control command replaces itself by the process: it gets each signal once, and its exit status is the command's."""
     interpreter = rodeo.directory / "python"

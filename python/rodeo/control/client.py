@@ -13,7 +13,7 @@ import threading
 import time
 from urllib.parse import quote
 
-from rodeo.control import place
+from rodeo.control import paths
 from rodeo.control.refused import Refused
 
 RENEW_S = 10.0
@@ -24,7 +24,7 @@ READ_S = 60.0  # for answers without a command; commands have no time-out
 def connect(system=None, *, name=None, whence="python"):
     """A Client of the control room of `system` (None: the only one of this user). `name`: your name, if not your login name.
     Refused: control.no_room, control.which_room."""
-    running = place.rooms()
+    running = paths.rooms()
     if system is None:
         if len(running) > 1:
             raise Refused(
@@ -40,7 +40,7 @@ def connect(system=None, *, name=None, whence="python"):
             + (f"; {', '.join(running)} does" if running and system else ""),
             "rodeo control SYSTEM starts one",
         )
-    return Client(place.room_socket(system), system, name=name, whence=whence)
+    return Client(paths.room_socket(system), system, name=name, whence=whence)
 
 
 class Client:
@@ -48,7 +48,7 @@ class Client:
     A command that needs control takes it if it is free. After take() control is renewed in the background until release() or leave()."""
 
     def __init__(self, socket, system, *, name=None, whence="python"):
-        self._httpx = place.needed("httpx")
+        self._httpx = paths.needed("httpx")
         self.system, self._socket = system, socket
         self._headers = {"X-Rodeo-Client": whence, **({"X-Rodeo-Name": quote(name)} if name else {})}
         self._http = self._open()
@@ -76,7 +76,7 @@ class Client:
         self._stop_renewing()
         self._http.close()
 
-    # Commands: see commands.py
+    # Commands: see state/commands.py
     def launch(self, *, set=()):
         """Starts the processes and waits until they are ready. `set` overrides their configurations: {"KEY" or "CLASS:KEY": value} or a list of "KEY=VALUE"."""
         return self.command("launch", set=_settings(set))

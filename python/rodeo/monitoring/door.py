@@ -7,7 +7,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from rodeo.control.refused import Refused
-from rodeo.control.security import check_addressed, hosts_of
+from rodeo.control.http.security import check_addressed, hosts_of
 
 _PRINTED = "open the address as `rodeo events monitor` has printed it"
 

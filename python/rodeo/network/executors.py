@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 
-from rodeo.control.place import runtime_directory
+from rodeo.control.paths import runtime_directory
 from rodeo.signals import heard
 
 from . import methods

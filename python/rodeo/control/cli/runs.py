@@ -1,0 +1,481 @@
+"""Runs in the shell: their display, the choice of the database, and the import of runs into another database."""
+
+import datetime
+import os
+from pathlib import Path
+
+from rodeo.control import paths
+from rodeo.control.database import apply_records, bare_readout, run_json, tables
+from rodeo.control.database.tables import OPEN, sa
+from rodeo.control.printed import Cell, number, properties, table
+from rodeo.control.refused import Refused
+
+VARIABLE = "RODEO_DATABASE"
+CONDITIONS = {"GOOD": "good", "INCOMPLETE": "warning", "ABORTED": "bad", "WRONG": "bad"}
+
+# The columns of a list of runs: title for people, key for programs.
+COLUMNS = (
+    ("run", "number"),
+    ("started (UTC)", "asked_ns"),
+    ("length (s)", "seconds"),
+    ("type", "type"),
+    ("events", "events"),
+    ("files", "files"),
+    ("size (MB)", "bytes"),
+    ("state", "state"),
+    ("condition", "condition"),
+    ("flags", "flags"),
+    ("holder", "holder"),
+    ("comment", "comment"),
+)
+KEYS = (
+    "number",
+    "system",
+    "type",
+    "state",
+    "condition",
+    "flags",
+    "asked_ns",
+    "first_event_ns",
+    "stopped_ns",
+    "closed_ns",
+    "seconds",
+    "paused_seconds",
+    "events",
+    "files",
+    "bytes",
+    "holder",
+    "comment",
+    "reason",
+    "build",
+    "config_sha256",
+)
+
+
+def url_of(text):
+    """The address of a database; a file name means SQLite."""
+    return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
+
+
+def database_url(database=None, system=None):
+    """The address of the database: `database` (an address or a file), else of `system` (its file or directory), else $RODEO_DATABASE, runs.db here or in the
+    only directory below that has one, or of the running control room. Refused(control.which_database) if none or several are found."""
+    if database:
+        return url_of(database)
+    if system:
+        return _of_system(Path(system))
+    if os.environ.get(VARIABLE):
+        return url_of(os.environ[VARIABLE])
+    here = [each for each in (Path("runs.db"), *sorted(Path(".").glob("*/runs.db"))) if each.is_file()]
+    if here and (here[0] == Path("runs.db") or len(here) == 1):
+        return url_of(str(here[0]))
+    if here:
+        raise Refused(
+            "control.which_database",
+            "several run databases are here: " + ", ".join(map(str, here[:5])),
+            "choose one: --database",
+        )
+    rooms = paths.rooms()
+    if len(rooms) == 1:
+        from rodeo.control.client import connect
+
+        with connect(rooms[0]) as client:
+            return _of_system(Path(client.status()["system"]["file"]))
+    if rooms:
+        raise Refused(
+            "control.which_database",
+            "several control rooms of yours run: " + ", ".join(rooms),
+            "choose one by its file: --system",
+        )
+    raise Refused(
+        "control.which_database",
+        "no run database is here, and no control room of yours runs",
+        "--database or --system names one; rodeo control SYSTEM makes one",
+    )
+
+
+def _of_system(path):
+    if path.is_dir():
+        return url_of(str(path / "runs.db"))
+    from rodeo.control.state.system import load
+
+    system = load(path, paths.rodeo_command(), check_classes=False)
+    return system.database or url_of(str(system.directory / "runs.db"))
+
+
+# As text
+def utc(ns, seconds=True):
+    """2026-11-24 02:41:04, or - if unknown."""
+    if ns is None:
+        return "-"
+    try:
+        return datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc).strftime(
+            "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
+        )
+    except (OverflowError, ValueError, OSError):
+        return str(ns)
+
+
+def _condition(row):
+    return Cell(row["condition"], style=CONDITIONS.get(row["condition"]))
+
+
+def list_text(rows):
+    """A table of runs; without runs, advice."""
+    if not rows:
+        return "no runs\n  rodeo control start begins one; rodeo runs import reads run.json of another database"
+    return "\n".join(
+        table(
+            [title for title, _ in COLUMNS],
+            [
+                [
+                    Cell(row["number"]),
+                    Cell(utc(row["asked_ns"])),
+                    number(row["seconds"], digits=1),
+                    Cell(row["type"]),
+                    number(row["events"]),
+                    number(row["files"]),
+                    number(row["bytes"], 1e6, 1),
+                    Cell(row["state"], style="strong" if row["state"] == OPEN else None),
+                    _condition(row),
+                    Cell(row["flags"], style="warning"),
+                    Cell(row["holder"]),
+                    Cell(row["comment"]),
+                ]
+                for row in rows
+            ],
+        )
+    )
+
+
+def show_text(record):
+    """All data of a run, for a terminal."""
+    parts = [
+        properties(
+            [
+                ("run", Cell(record["number"], style="strong")),
+                ("system", Cell(record["system"])),
+                ("type", Cell(record["type"])),
+                ("state", Cell(record["state"])),
+                ("condition", _condition(record)),
+                ("flags", Cell(record["flags"], style="warning")),
+                ("reason", Cell(record["reason"] or None)),
+                ("started (UTC)", Cell(utc(record["asked_ns"]))),
+                ("first event (UTC)", Cell(utc(record["first_event_ns"]))),
+                ("stopped (UTC)", Cell(utc(record["stopped_ns"]))),
+                ("closed (UTC)", Cell(utc(record["closed_ns"]))),
+                ("length (s)", number(record["seconds"], digits=3)),
+                ("of it paused (s)", number(record["paused_seconds"] or None, digits=3)),
+                ("events", number(record["events"])),
+                ("size (MB)", number(record["bytes"], 1e6, 3)),
+                ("holder", Cell(record["holder"])),
+                ("comment", Cell(record["comment"] or None)),
+                ("build", Cell(record["build"] or None)),
+                ("configuration", Cell(record["config_sha256"])),
+            ]
+        )
+    ]
+    parts += _section(
+        "transitions",
+        ["transition", "from", "to", "by", "began (UTC)", "took (s)", "outcome", "detail"],
+        [
+            [
+                Cell(each["name"]),
+                Cell(each["from_state"]),
+                Cell(each["to_state"]),
+                Cell(each["actor"]),
+                Cell(utc(each["began_ns"])),
+                number(_took(each), digits=3),
+                Cell(each["outcome"], style=None if each["outcome"] == "done" else "warning"),
+                Cell(each["detail"]),
+            ]
+            for each in record["transitions"]
+        ],
+    )
+    parts += _section(
+        "processes",
+        ["process", "kind", "host", "role", "pid", "exit", "signal", "core"],
+        [
+            [
+                Cell(each["name"]),
+                Cell(each["kind"]),
+                Cell(each["host"]),
+                Cell(each["role"]),
+                Cell(each["pid"]),
+                Cell(each["exit"], style="bad" if each["exit"] else None),
+                Cell(each["signal"], style="bad"),
+                Cell(each["core"]),
+            ]
+            for each in record["processes"]
+        ],
+    )
+    parts += _section(
+        "files",
+        ["file", "host", "state", "size (MB)", "events", "verified", "sha256"],
+        [
+            [
+                Cell(each["path"]),
+                Cell(each["host"]),
+                Cell(each["state"], style=None if each["state"] == "closed" else "warning"),
+                number(each["bytes"], 1e6, 3),
+                number(each["events"]),
+                Cell("yes" if each["verified"] else "no"),
+                Cell(each["sha256"], each["sha256"] and each["sha256"][:16]),
+            ]
+            for each in record["files"]
+        ],
+    )
+    parts += _section(
+        "counters",
+        ["process", "counter", "value"],
+        [
+            [
+                Cell(each["process"]),
+                Cell(each["name"]),
+                number(each["value"], digits=0 if isinstance(each["value"], int) else 3),
+            ]
+            for each in last_counters(record["counters"])
+            if each["value"]
+        ],
+    )
+    parts += _section(
+        "alarms",
+        ["alarm", "severity", "raised (UTC)", "cleared (UTC)", "acknowledged by", "what"],
+        [
+            [
+                Cell(each["cause"]),
+                Cell(each["severity"], style="bad" if each["severity"] == "alarm" else "warning"),
+                Cell(utc(each["raised_ns"])),
+                Cell(utc(each["cleared_ns"])),
+                Cell(each["acked_by"]),
+                Cell(each["what"]),
+            ]
+            for each in record["alarms"]
+        ],
+    )
+    parts += _section(
+        "notes",
+        ["written (UTC)", "by", "note"],
+        [[Cell(utc(each["written_ns"])), Cell(each["author"]), Cell(each["text"])] for each in record["notes"]],
+    )
+    parts += _section(
+        "luminosity blocks",
+        ["block", "scan step", "first trigger", "first id", "triggers", "recorded"],
+        [
+            [Cell(each[name]) for name in ("number", "scan_step", "first_trigger", "first_id", "triggers", "recorded")]
+            for each in record.get("lumi_blocks") or ()
+        ],
+    )
+    parts += _section(
+        "quality",
+        ["subsystem", "from (UTC)", "to (UTC)", "verdict", "by", "verified by"],
+        [
+            [
+                Cell(each["subsystem"]),
+                Cell(utc(each["from_ns"])),
+                Cell(utc(each["to_ns"])),
+                Cell(each["verdict"]),
+                Cell(each["by"]),
+                Cell(each["verified_by"]),
+            ]
+            for each in record["quality"]
+        ],
+    )
+    return "\n\n".join("\n".join(lines) for lines in parts)
+
+
+def _section(name, titles, rows):
+    return [table(titles, rows)] if rows else []
+
+
+def _took(transition):
+    began, ended = transition["began_ns"], transition["ended_ns"]
+    return max(0, ended - began) / 1e9 if began is not None and ended is not None else None
+
+
+def last_counters(counters):
+    """The last value of each counter."""
+    last = {}
+    for each in counters:
+        last[each["process"], each["name"], each["labels"]] = each
+    return list(last.values())
+
+
+def diff_text(found):
+    """The differences of two runs, for a terminal."""
+    a, b = f"run {found['a']}", f"run {found['b']}"
+    parts = []
+    if found["run"]:
+        parts.append(
+            table(["", a, b], [[Cell(name), _either(one), _either(two)] for name, (one, two) in found["run"].items()])
+        )
+    for title, key, first in (
+        ("configuration", "configuration", ("class", "key")),
+        ("set over it", "settings", ("process",)),
+        ("counters", "counters", ("process", "name")),
+    ):
+        rows = [[*(Cell(each[name]) for name in first), _either(each["a"]), _either(each["b"])] for each in found[key]]
+        if rows:
+            parts.append([f"{title}:", *table([*first, a, b], rows)])
+    return "\n\n".join("\n".join(lines) for lines in parts) or f"{a} and {b} differ only in their time"
+
+
+def _either(value):
+    if isinstance(value, float):
+        return Cell(value, f"{value:.3f}")
+    return Cell(value, "(empty)" if value == "" else None)
+
+
+def audit_text(rows):
+    """The audit, oldest first, so that the newest row is above the prompt."""
+    if not rows:
+        return "the audit is empty"
+    return "\n".join(
+        table(
+            ["#", "when (UTC)", "who", "from", "role", "command", "arguments", "outcome", "detail"],
+            [
+                [
+                    Cell(row["id"]),
+                    Cell(utc(row["time_ns"])),
+                    Cell(row["actor"]),
+                    Cell(row["whence"]),
+                    Cell(row["role"]),
+                    Cell(row["command"]),
+                    Cell(apply_records.canonical(row["arguments"]) if row["arguments"] else None),
+                    Cell(row["outcome"], style=None if row["outcome"] == "done" else "warning"),
+                    Cell(row["detail"]),
+                ]
+                for row in reversed(rows)
+            ],
+        )
+    )
+
+
+# From database to database
+def put(connection, record):
+    """Inserts a run of a run.json into a database, or replaces its open row. Returns False if the database has this run already, else True.
+    Refused: control.run_exists if another run has its number; control.run_json if a part of it fits no table."""
+    from rodeo.control.database import queries
+
+    try:
+        number_ = int(record["number"])
+        if not 1 <= number_ <= tables.LARGEST_RUN:  # later numbers would be larger still
+            raise Refused(
+                "control.run_json", f"{str(record['number'])[:40]} is not a run number (1 to {tables.LARGEST_RUN})", ""
+            )
+        there = connection.execute(
+            sa.select(tables.run.c.asked_ns, tables.run.c.system, tables.run.c.state).where(
+                tables.run.c.number == number_
+            )
+        ).first()
+        if there is not None:
+            if (there.asked_ns, there.system) == (record["asked_ns"], record["system"]):
+                if there.state != OPEN or record["state"] == OPEN:
+                    return False
+                for table_ in tables.RUN_TABLES:
+                    connection.execute(table_.delete().where(table_.c.run == number_))
+                connection.execute(tables.run.delete().where(tables.run.c.number == number_))
+                there = None
+        if there is not None:
+            raise Refused(
+                "control.run_exists",
+                f"another run has the number {number_}: of `{there.system}`, started {utc(there.asked_ns)} UTC",
+                "import it into another database",
+            )
+        _put(connection, record)
+        queries.run(connection, number_)
+        return True
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        sa.exc.IntegrityError,
+        sa.exc.DataError,
+    ) as error:
+        raise Refused(
+            "control.run_json",
+            f"run {record.get('number')}: {type(error).__name__}: {getattr(error, 'orig', None) or error}",
+            "",
+        ) from None
+
+
+def _put(connection, record):
+    number_ = int(record["number"])
+    row = {name: record[name] for name in KEYS if name in tables.run.c and name != "flags"}
+    apply_records.count(connection, record["system"], number_)
+    if record["state"] == OPEN:  # no controller of this database could close it
+        row.update(
+            state=tables.CLOSED,
+            reason="; ".join(
+                filter(None, [record["reason"], "its end is unknown: it was open when its run.json was written"])
+            ),
+        )
+    if record.get("configuration") is not None:
+        row["config_sha256"] = apply_records.keep_config(connection, record["configuration"])
+    connection.execute(tables.run.insert().values(**row, flags=" ".join(record["flags"])))
+    for each in record["processes"]:
+        each = {
+            **each,
+            "settings": apply_records.canonical(each["settings"]),
+            "report": None if each["report"] is None else apply_records.canonical(each["report"]),
+        }
+        _insert(connection, tables.process, number_, each)
+    for table_, key in (
+        (tables.transition, "transitions"),
+        (tables.file, "files"),
+        (tables.counter, "counters"),
+        (tables.lumi_block, "lumi_blocks"),
+        (tables.quality, "quality"),
+    ):
+        for each in record.get(key) or ():  # older versions have no luminosity blocks
+            _insert(connection, table_, number_, each)
+    for each in record["notes"]:
+        _insert(connection, tables.note, number_, {**each, "replaces": None})
+    for each in record["alarms"]:
+        apply_records.alarm(connection, {**each, "system": record["system"], "run": number_})
+
+
+def _insert(connection, table_, number_, values):
+    known = {name: value for name, value in values.items() if name in table_.c and name not in ("run", "id")}
+    connection.execute(table_.insert().values(run=number_, **known))
+
+
+def _found(paths):
+    """The files of runs, and results for paths without any. Refused(control.run_json) if the only path has none."""
+    files, results = [], []
+    for path in paths:
+        try:
+            files += run_json.found([path])
+        except Refused as refused:
+            if len(paths) == 1:
+                raise
+            results.append((Path(path), None, refused.what))
+    return list(dict.fromkeys(files)), results
+
+
+def take_in(schema, paths, system=None):
+    """Imports run.json files and reports of readouts (for `system`) from `paths`. Returns [(path, number or None, "imported" | "there already" | why not)]."""
+    files, results = _found(paths)
+    engine = schema.engine(create=True)
+    try:
+        with engine.connect() as connection:
+            schema.bring_up(connection)
+            for path in files:
+                number_ = None
+                try:
+                    report = bare_readout.read(path)
+                    record = run_json.read(path) if report is None else bare_readout.record(path, report, system)
+                    number_ = record.get("number")
+                    with connection.begin():
+                        results.append((path, number_, "imported" if put(connection, record) else "there already"))
+                except Refused as refused:
+                    results.append((path, number_, refused.what))
+    except sa.exc.SQLAlchemyError as error:
+        from rodeo.control.database.schema import why
+
+        raise Refused("control.database", f"the run database cannot be written: {why(error, schema)}", "") from None
+    finally:
+        engine.dispose()
+    return results

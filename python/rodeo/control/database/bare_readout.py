@@ -1,0 +1,144 @@
+"""A `rodeo readout` that uses the run database without a control room: it takes a run number there, and its report becomes a row. Blocks."""
+
+import json
+import socket
+from pathlib import Path
+
+from rodeo.control.database import apply_records, tables
+from rodeo.control.database.run_json import STDIN
+from rodeo.control.database.tables import sa
+from rodeo.control.refused import Refused
+from rodeo.control.run.closing import counters_of
+from rodeo.control.state import status_schema
+
+SYSTEM = "readout"  # the system of runs without a control room
+LONGEST = 64 * 2**20
+
+
+def take(schema, system=SYSTEM, least=1):
+    """Takes the next run number of a database, at least `least`; makes the database if needed. Ignores impossible numbers of an older import.
+    Refused(control.database)."""
+    engine = schema.engine(create=True)
+    try:
+        with engine.connect() as connection:
+            schema.bring_up(connection)
+            with connection.begin():
+                given = [*connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars()]
+                newest = (
+                    connection.execute(
+                        sa.select(sa.func.max(tables.run.c.number)).where(tables.run.c.number <= tables.LARGEST_RUN)
+                    ).scalar()
+                    or 0
+                )
+                number = max([least - 1, newest, *(each for each in given if each <= tables.LARGEST_RUN)]) + 1
+                if number > tables.LARGEST_RUN:
+                    raise Refused(
+                        "control.database",
+                        f"the run database has given the last number that a run can have, {tables.LARGEST_RUN}",
+                        "begin another database",
+                    )
+                apply_records.count(connection, system, number)
+                return number
+    except sa.exc.SQLAlchemyError as error:
+        from rodeo.control.database.schema import why
+
+        raise Refused("control.database", f"the run database cannot be written: {why(error, schema)}", "") from None
+    finally:
+        engine.dispose()
+
+
+def is_report(value):
+    """Whether JSON is the end-of-run report of a readout, as opposed to the run.json of a control room."""
+    return (
+        isinstance(value, dict)
+        and "format" not in value
+        and isinstance(value.get("run"), dict)
+        and isinstance(value.get("fragments"), dict)
+    )
+
+
+def record(path, value, system=None):
+    """The run of a report, in the form of a control room's run.json. Its end is the time of the file; its begin follows from the run's length.
+    Refused(control.run_json)."""
+    path = Path(path)
+    report, problems = status_schema.checked("report", value)
+    run = report.get("run") or {}
+    number = run.get("number")
+    if not number:
+        raise Refused(
+            "control.run_json",
+            f"{path}: the report has no number of a run" + (f" ({problems[0]})" if problems else ""),
+            "a report of rodeo readout --json has one",
+        )
+    stopped_ns = path.stat().st_mtime_ns
+    begun_ns = stopped_ns - int((run.get("seconds") or 0) * 1e9)
+    condition = run.get("condition") or "ABORTED"
+    name = run.get("name") or SYSTEM
+    counters = [
+        {"process": name, "name": key, "labels": "", "when_ns": stopped_ns, "value": count}
+        for key, count in counters_of(report).items()
+    ]
+    return {
+        "number": number,
+        "system": system or SYSTEM,
+        "type": "",
+        "state": tables.ABORTED if condition == "ABORTED" else tables.CLOSED,
+        "condition": condition,
+        "flags": [],
+        "asked_ns": begun_ns,
+        "first_event_ns": begun_ns,
+        "stopped_ns": stopped_ns,
+        "closed_ns": stopped_ns,
+        "reason": run.get("failure") or "",
+        "build": "",
+        "holder": "",
+        "comment": ("report" if path == STDIN else f"report {path.name}") + " of a readout without a control room",
+        "configuration": None,
+        "config_sha256": None,
+        "processes": [
+            {
+                "name": name,
+                "class": name,
+                "kind": "readout",
+                "host": socket.gethostname(),
+                "role": "essential",
+                "pid": None,
+                "build": None,
+                "settings": [],
+                "exit": None,
+                "signal": None,
+                "core": None,
+                "report": report,
+            }
+        ],
+        "files": [_file(path, each) for each in dict.fromkeys(report.get("files") or ())],
+        "counters": counters,
+        "transitions": [],
+        "quality": [],
+        "notes": [],
+        "alarms": [],
+    }
+
+
+def _file(report, name):
+    """A file named in a report, searched at its path, else beside the report."""
+    found = next((each for each in (Path(name), report.parent / name) if each.is_file()), None)
+    return {
+        "host": socket.gethostname(),
+        "path": str((found or Path(name)).absolute()),
+        "bytes": found.stat().st_size if found else None,
+        "sha256": None,
+        "events": None,
+        "verified": False,
+        "state": "closed" if found else "missing",
+    }
+
+
+def read(path):
+    """The report in a file; None if the file contains anything else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.loads(file.read(LONGEST))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if is_report(value) else None
