@@ -51,15 +51,15 @@ def test_a_network_that_stands_still_pushes_back_and_loses_nothing(rodeo, sides)
 
 
 def test_a_connection_that_breaks_in_the_middle_of_a_page_is_made_anew_and_nothing_is_lost(rodeo, sides):
-    routed = start(sides, 6000)
+    routed = start(sides, 0)
     with behind(rodeo) as network:
         net = net_of(sides)
         net.wait_until(has_built(1000), "something is built")
         for cut in range(1, 4):
             network.cut_after = network.page_bytes + 10_000
             net.wait_until(lambda status: status["input"]["network_connections"] > cut, "it is connected again")
+        sent, _ = routed.finish()
         built, _ = net.finish(how=None)
-    sent, _ = routed.finish(how=None)
     all_is_verified(built)
-    assert route_adds_up(sent) and sent["chunks"]["published"] == built["chunks"]["built"] == 6000 * LINKS
+    assert route_adds_up(sent) and sent["chunks"]["published"] == built["chunks"]["built"]
     assert built["input"]["network_lost"] == built["input"]["network_repeated_pages"] == 0
