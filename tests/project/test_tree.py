@@ -91,6 +91,28 @@ def test_every_room_says_what_it_is_for():
     assert not [room.name for room in (ROOT / "src").iterdir() if room.is_dir() and not (room / "README.md").is_file()]
 
 
+FOLDERS = [
+    "state",
+    "processes",
+    "database",
+    "run",
+    "http",
+    "cli",
+]  # of the control room: each imports what stands before it
+NOT = {"database": {"processes"}}  # and not these
+
+
+def test_folders_of_the_control_room_import_only_what_lies_below_them():
+    wrong = []
+    for path in tracked("python/rodeo/control/*.py"):
+        folder = path.relative_to(ROOT / "python/rodeo/control").parts[0]
+        below = FOLDERS[: FOLDERS.index(folder) + 1] if folder in FOLDERS else FOLDERS
+        for imported in re.findall(r"^\s*from rodeo\.control(?:\.| import )(\w+)", path.read_text(), re.MULTILINE):
+            if imported in FOLDERS and (imported not in below or imported in NOT.get(folder, ())):
+                wrong.append(f"{path.relative_to(ROOT)} imports {imported}")
+    assert not wrong
+
+
 def test_plugins_see_the_public_interface_alone():
     wrong = []
     for path in tracked("plugins/*.h", "plugins/*.cpp"):

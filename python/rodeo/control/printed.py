@@ -1,6 +1,7 @@
 """Tables and properties for a terminal, JSON or CSV, in the style of the `rodeo` command: units in titles, base units in JSON keys, numbers right-aligned."""
 
 import csv
+import datetime
 import io
 import json
 import os
@@ -116,3 +117,15 @@ def _field(value):
     if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
         return " ".join(value)
     return json.dumps(value) if isinstance(value, (list, tuple, dict)) else value
+
+
+def utc(ns, seconds=True):
+    """2026-11-24 02:41:04, or - if unknown."""
+    if ns is None:
+        return "-"
+    try:
+        return datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc).strftime(
+            "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
+        )
+    except (OverflowError, ValueError, OSError):
+        return str(ns)

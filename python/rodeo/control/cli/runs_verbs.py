@@ -3,7 +3,6 @@
 import argparse
 import datetime
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -176,6 +175,7 @@ def run_list(argv):
     filters.update(since_ns=options.since, until_ns=options.until)
     schema_of(options)
     from rodeo.control.cli import runs
+    from rodeo.control.database import queries
 
     rows, more = newest(options, options.limit, options.before, filters)
     chosen = any(filters.values()) or options.before is not None
@@ -185,7 +185,7 @@ def run_list(argv):
             return "no runs match\n  rodeo runs list without filters shows all"
         return runs.list_text(rows) + (f"\nolder ones: rodeo runs list --before {rows[-1]['number']}" if more else "")
 
-    rows_out(options, runs.KEYS, rows, text)
+    rows_out(options, queries.KEYS, rows, text)
 
 
 def run_show(argv):
@@ -203,7 +203,7 @@ def run_show(argv):
     if options.output == "json":
         say(json.dumps(record, indent=2))
     elif options.output == "csv":
-        rows_out(options, runs.KEYS, [{**record, "files": len(record["files"])}], None)
+        rows_out(options, queries.KEYS, [{**record, "files": len(record["files"])}], None)
     else:
         say(runs.show_text(record))
 
@@ -312,14 +312,14 @@ def run_import(argv):
     made.add_argument("--of", metavar="NAME", help="the system name for runs from such reports (default: readout)")
     options = made.parse_args(argv)
     schema = schema_of(options)
-    from rodeo.control.cli import runs
+    from rodeo.control.database import import_runs
     from rodeo.control.database.bare_readout import STDIN
     from rodeo.control.printed import Cell, table
 
     paths = [STDIN if path == "-" else path for path in options.paths]
     results = [
         {"file": str(path), "number": number, "outcome": outcome}
-        for path, number, outcome in runs.take_in(schema, paths, options.of)
+        for path, number, outcome in import_runs.take_in(schema, paths, options.of)
     ]
     rows_out(
         options,

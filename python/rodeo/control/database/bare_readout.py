@@ -8,8 +8,8 @@ from rodeo.control.database import apply_records, tables
 from rodeo.control.database.run_json import STDIN
 from rodeo.control.database.tables import sa
 from rodeo.control.refused import Refused
-from rodeo.control.run.closing import counters_of
 from rodeo.control.state import status_schema
+from rodeo.control.state.numbers import counters_of
 
 SYSTEM = "readout"  # the system of runs without a control room
 LONGEST = 64 * 2**20

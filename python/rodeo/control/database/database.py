@@ -133,8 +133,7 @@ class Database:
 
     def close_ended(self, connection):
         """Closes open rows of runs that have ended according to their run.json, as in a copy made during the run. The rows become as in run.json."""
-        from rodeo.control.cli import runs
-        from rodeo.control.database import queries, run_json
+        from rodeo.control.database import import_runs, queries, run_json
 
         for row in queries.open_runs(connection, self.system):
             record = run_json.ended(self.directory / "runs" / f"{row['number']:06d}")
@@ -144,7 +143,7 @@ class Database:
                 self.system,
             ):
                 with contextlib.suppress(Refused), connection.begin_nested():
-                    runs.put(connection, record)
+                    import_runs.put(connection, record)
                     LOG.warning(
                         "run %d is open in %s, but has ended: its row is taken from its run.json",
                         row["number"],

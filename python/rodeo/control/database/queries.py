@@ -14,6 +14,30 @@ from rodeo.control.refused import Refused
 
 MOST_RUNS = 10_000
 
+# What a list of runs has of each run.
+KEYS = (
+    "number",
+    "system",
+    "type",
+    "state",
+    "condition",
+    "flags",
+    "asked_ns",
+    "first_event_ns",
+    "stopped_ns",
+    "closed_ns",
+    "seconds",
+    "paused_seconds",
+    "events",
+    "files",
+    "bytes",
+    "holder",
+    "comment",
+    "reason",
+    "build",
+    "config_sha256",
+)
+
 
 class Reads:
     """Reads one database (`schema`) in its own thread. `before` is called there before each read. Refused(control.database) if it cannot be read."""

@@ -12,6 +12,7 @@ from rodeo.control.refused import Refused
 from rodeo.control.run import event_files, open_run
 from rodeo.control.run.open_run import OpenRun
 from rodeo.control.state.luminosity_blocks import Block, blocks_of, with_recorded
+from rodeo.control.state.numbers import counters_of
 
 LOG = logging.getLogger("rodeo.control")
 
@@ -317,27 +318,8 @@ class Closing:
             LOG.warning("run.json of run %d: %s", number, getattr(error, "what", error))
 
 
-def counters_of(report):
-    """{name: value} of a report: chunks by fate, fragments, bytes, a farm's events by fate, and the input's own counters."""
-    if not report:
-        return {}
-    found = (
-        {"chunks_sent": report["chunks"].get("sent"), "chunks_built": report["chunks"].get("built")}
-        if isinstance(report.get("chunks"), dict)
-        else {}
-    )
-    found.update({f"lost_{name}": value for name, value in ((report.get("chunks") or {}).get("lost") or {}).items()})
-    found.update({f"fragments_{name}": (report.get("fragments") or {}).get(name) for name in ("built", "incomplete")})
-    found.update({f"bytes_{name}": value for name, value in (report.get("bytes") or {}).items()})
-    found.update({f"events_{name}": value for name, value in (report.get("events") or {}).items()})
-    found.update({f"input_{name}": value for name, value in (report.get("input") or {}).items()})
-    return {
-        name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
-
-
 def _has_files(folder):
     return folder.is_dir() and any(each.is_file() for each in folder.rglob("*"))
 
 
-__all__ = ["Closing", "counters_of", "directories_of_files"]
+__all__ = ["Closing", "directories_of_files"]

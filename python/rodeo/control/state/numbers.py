@@ -384,3 +384,22 @@ def links_of(moment, most=16):
         )
     )
     return {"total": count, "active": active, "removed": removed, "bad": bad[:most]}
+
+
+def counters_of(report):
+    """{name: value} of a report: chunks by fate, fragments, bytes, a farm's events by fate, and the input's own counters."""
+    if not report:
+        return {}
+    found = (
+        {"chunks_sent": report["chunks"].get("sent"), "chunks_built": report["chunks"].get("built")}
+        if isinstance(report.get("chunks"), dict)
+        else {}
+    )
+    found.update({f"lost_{name}": value for name, value in ((report.get("chunks") or {}).get("lost") or {}).items()})
+    found.update({f"fragments_{name}": (report.get("fragments") or {}).get(name) for name in ("built", "incomplete")})
+    found.update({f"bytes_{name}": value for name, value in (report.get("bytes") or {}).items()})
+    found.update({f"events_{name}": value for name, value in (report.get("events") or {}).items()})
+    found.update({f"input_{name}": value for name, value in (report.get("input") or {}).items()})
+    return {
+        name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
