@@ -64,6 +64,7 @@ def test_the_run_goes_on_without_an_essential_if_somebody_says_so(place):
             "events are built",
         )
         assert "DEGRADED" in room.document()["flags"]
+        assert [each["name"] for each in room.document()["processes"] if each["left_out"]] == ["spare"]
         done = room.command("stop")
         assert done["condition"] in ("INCOMPLETE", "ABORTED") and "DEGRADED" in done["flags"]
 
