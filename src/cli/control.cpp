@@ -17,7 +17,8 @@ void add_python_noun(Command& root, const char* name, const char* help, const ch
 }  // namespace
 
 void add_control(Command& root) {
-  add_python_noun(root, "control", "The control room of a system of processes: page, runs, alarms", "rodeo.control.cli.verbs");
+  add_python_noun(root, "control", "The control room of a system of processes: page, runs, alarms",
+                  "rodeo.control.cli.verbs");
 }
 
 void add_runs(Command& root) {
