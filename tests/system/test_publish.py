@@ -239,7 +239,7 @@ def test_a_monitor_that_stalls_loses_events_counted_on_both_sides_and_the_run_do
     )
     missed = sum(event["missed"] for event in events)
     last = of["chunks_published"] + of["monitor_chunks_dropped"] + of["unpublished_queue_full"] - len(events) - missed
-    assert 2000 < missed and last in range(100), "it does not know of events after its last one"
+    assert 2000 < missed and last in range(int(scaled(100))), "it does not know of events after its last one"
 
 
 def test_tail_and_show_look_at_a_stream_of_the_network(rodeo):
