@@ -367,14 +367,11 @@ def test_metrics_of_links_readers_and_subscribers_agree(rodeo, sides):
         now["rodeo_router_subscriber_page_memory_bytes", subscriber]
         >= now["rodeo_router_subscriber_pages", subscriber] * 4096
     )
-    asked = rodeo(
-        "route", "status", "--name", "felix", "--links", "-o", "csv", exit_code=None
-    )  # the run may end between the command's two requests
-    assert asked.returncode in (0, 4), asked.stderr
+    rodeo("route", "status", "--name", "felix", "--links", "-o", "csv")
     sent, _ = routed.finish()
-    net.finish(how=None)
+    built, _ = net.finish(how=None)
     counters = next(one for one in sent["readers"] if one["name"] == "felix.0")["counters"]
-    assert counters["chunks_read"] == 24 * 2000 and counters["error_chunks"] == 0
+    assert counters["chunks_read"] == built["chunks"]["built"] and counters["error_chunks"] == 0
     causes = sum(
         counters[cause]
         for cause in ("pages_full", "pages_by_time", "pages_of_clock", "pages_at_end", "pages_unbuffered")
