@@ -10,6 +10,7 @@ import time
 import pytest
 from conftest import ROOT, scaled
 from event_files import read_event_file
+from frozen import check_document
 from sockets import written_to
 
 READOUT = """
@@ -215,10 +216,15 @@ def test_what_is_accepted_is_in_verified_files_and_nothing_else(farm):
     farm.start_node("node1")
     farm.start_node("node2", "farm.node.building=steps")
     farm.start_readouts()
+    farm.until(lambda: len(farm.decisions()) >= 100, "too little is decided")
+    for name in ("one", "supervisor", "node1", "recorder"):
+        check_document(f"status-{name}", farm.status(name))
     one, two = farm.end_readouts(300)
     supervisor = farm.finish("supervisor", signal.SIGINT)
     nodes = [farm.finish("node1"), farm.finish("node2")]
     recorder = farm.finish("recorder", signal.SIGINT)
+    for name, report in (("one", one), ("supervisor", supervisor), ("node1", nodes[0]), ("recorder", recorder)):
+        check_document(f"report-{name}", report)
     counts = check_each_event_is_in_one_place(farm, supervisor, ())
     built = one["fragments"]["built"]
     assert two["fragments"]["built"] > 100 and built > 100

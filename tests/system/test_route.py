@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 from conftest import scaled
+from frozen import check_metrics
 from running_emulator import emulated
 from running_readout import adds_up
 from running_router import READOUT, ROUTER, all_is_verified, has_built, readout, route_adds_up, router, sides
@@ -314,7 +315,7 @@ def metrics_of(side):
         said += line
 
     def read():
-        text = urllib.request.urlopen(found[1], timeout=scaled(10)).read().decode()
+        read.text = text = urllib.request.urlopen(found[1], timeout=scaled(10)).read().decode()
         samples = (
             re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line) for line in text.splitlines() if not line.startswith("#")
         )
@@ -330,12 +331,16 @@ def sum_of(metrics, name, **labels):
 def test_metrics_of_links_readers_and_subscribers_agree(rodeo, sides):
     routed = router(sides, "router.metrics.listen=127.0.0.1:0", "router.wait_for_subscribers=true")
     read = metrics_of(routed)
-    net = readout(sides)
+    net = readout(sides, "readout.metrics.listen=127.0.0.1:0")
+    read_net = metrics_of(net)
     net.wait_until(has_built(1000), "something is built")
     deadline = time.monotonic() + scaled(30)
     while sum_of(now := read(), "rodeo_router_link_chunks_total", reader="felix.0") < 1000:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    read_net()
+    check_metrics("metrics-route", read.text)
+    check_metrics("metrics-readout", read_net.text)
     links = {
         labels["fid"]
         for (name, have) in now

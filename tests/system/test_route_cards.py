@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from frozen import check_document
 from running_emulator import emulated, emulator_report
 from running_router import READOUT, all_is_verified, has_built, readout, route_adds_up, router, sides
 
@@ -123,8 +124,13 @@ def test_pages_of_a_cru_go_through_the_router(rodeo, sides, routed):
     net = readout(sides, *builder, "readout.extractor.type=rdh", "readout.consumer[0].work=verify_rdh")
     net.wait_until(lambda status: status["chunks"]["sent"] > 0, "data come")
     cru.wait_until(lambda _: emulator_report(rodeo)["functions"][0]["triggers"] == 2000, "the triggers are over")
+    check_document("status-emulator", emulator_report(rodeo))
+    for side in (cru, net):
+        check_document(f"status-{side.verb}", side.wait_until(lambda _: True, "it answers"))
     sent, said = cru.finish()
     built, _ = net.finish(how=None)
+    check_document("report-route", sent)
+    check_document("report-readout", built)
     assert sent["run"]["condition"] == built["run"]["condition"] == "GOOD" and route_adds_up(sent), said
     assert (
         sent["chunks"]["sent"]
