@@ -6,6 +6,7 @@ import signal
 import struct
 
 import pytest
+from conftest import TIMEOUT_SCALE
 from event_files import MASK64, mix, read_event_file
 from test_farm import Farm
 from test_silent_recordings import WRONG_ID
@@ -60,6 +61,7 @@ def test_readouts_give_a_trigger_one_identity_or_flag_it(rodeo, seed):
     assert report["fragments"]["incomplete_by_reason"].get("doubtful_id", 0) > 1000, report["fragments"]
 
 
+@pytest.mark.skipif(TIMEOUT_SCALE != 1, reason="sanitizers slow the farm, which then misses no round of 256 ids")
 def test_a_readout_that_starts_late_with_short_ids_ends_by_name(rodeo):
     mixed, flagged, sound, report = run_of_two(
         rodeo, random.Random(1), begin=0, silence=300, more=20_000, exit_codes=(1,)
