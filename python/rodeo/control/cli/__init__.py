@@ -1,0 +1,1 @@
+"""The verbs `rodeo control` and `rodeo runs`."""

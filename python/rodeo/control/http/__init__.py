@@ -1,0 +1,1 @@
+"""The room for its clients: sockets, roles, control, commands."""

@@ -1,0 +1,1 @@
+"""Processes and hosts: starts, ends, exits, logs, control sockets, disks."""

@@ -1,0 +1,1 @@
+"""The controller of a system: it looks, decides with `state`, and acts."""
