@@ -230,6 +230,20 @@ TEST(SequencerWithList, ALastIdThatComesAgainAloneIsADuplicateWhereTheNextEpochH
   EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 duplicate");
 }
 
+// Ids of 8 bits. The list is an epoch ahead.
+TEST(SequencerWithList, ALeapThatTheNextChunkDoesNotGoOnFromIsNotBelieved) {
+  for (const bool again : {true, false}) {
+    Rob rob(1, listed(8));
+    for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+      for (std::uint32_t i = 0; i < 200; ++i) rob.list(epoch << 24 | i);
+    }
+    for (std::uint32_t id = 0; id < 100; ++id) rob.offer(0, id);
+    rob.got(0);
+    rob.offer(0, {again ? 99U : 34U, 116, 101, 102});
+    EXPECT_EQ(rob.got(0), again ? "duplicate out 101 102" : "out out 101 102");
+  }
+}
+
 TEST(SequencerWithList, LostEntriesOfTheListAreEventsAllTheSame) {
   Rob rob(1, listed());
   rob.list_run(0, 5);

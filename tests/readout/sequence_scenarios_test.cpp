@@ -142,13 +142,18 @@ TEST(SequenceScenarios, OfSeveralReadersNobodyLosesByAnothersRest) {
   EXPECT_LE(followed_liar, runs_by_chance(kFollowedLiar, count));
 }
 
-// Ids before the beginning of a segment open a second one with the same resets. What comes after its end is not of the first one.
-TEST(SequenceScenarios, ASecondSegmentWithTheSameResetsMisplacesNoChunk) {
-  const Scenario scenario = make_scenario(71012001, true);
+void expect_all_right_or_flagged(std::uint32_t seed) {
+  const Scenario scenario = make_scenario(seed, true);
   const Judged judged = ScenarioRun(scenario).run();
   EXPECT_EQ(judged.without_fate, 0);
   EXPECT_EQ(judged.wrong + judged.repeats, 0);
 }
+
+// Ids before the beginning of a segment open a second one with the same resets. What comes after its end is not of the first one.
+TEST(SequenceScenarios, ASecondSegmentWithTheSameResetsMisplacesNoChunk) { expect_all_right_or_flagged(71012001); }
+
+// The list is an epoch ahead, and has the id of a chunk that comes twice there. The next chunk has a flipped id.
+TEST(SequenceScenarios, AChunkThatComesTwiceIsNotOfTheNextEpoch) { expect_all_right_or_flagged(901313); }
 
 // A link whose ids have repeated is in the right period, or flagged and soon proven.
 TEST(SequenceScenarios, ALinkWhoseIdsHaveComeRoundIsNeverWrongWithoutAFlag) {

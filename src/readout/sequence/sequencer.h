@@ -77,6 +77,10 @@
 //   | 3 | no following, no BCID, the id of the last chunk, and    | duplicate                                                       |
 //   |   | place more than `step` events above expected            |                                                                 |
 //   |19 | following listed near expected, place farther           | out of sequence                                                 |
+//   |   | place not near expected, no BCID, and following does    |                                                                 |
+//   |   | not go on near place:                                   |                                                                 |
+//   |18 |   the link has lately delivered the id                  | duplicate                                                       |
+//   |19 |   a GBT link that has lately left out no event          | out of sequence                                                 |
 //   |21 | place listed, not reachable, following goes on there    | wait until more than half of the live links are there. After a  |
 //   |   |                                                         | time-out, if no other reader may tell: out of sequence          |
 //   |17 | following goes on there, or none will come; or no BCID  | take; flagged if the list has the id twice                      |

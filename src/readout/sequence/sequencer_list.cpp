@@ -131,8 +131,13 @@ Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
   // Where ids repeat, the list may soon come to another event of this id.
   const bool leaps = place < of.expected || place > (of.fresh ? run_first_ + settings_.reach + of.steps : of.soon_after);
   if (leaps && !of.exact && !of.passed && repeats_soon(of.chunk.id)) return wait_for_list(state);
-  if (!goes_on && !find_following(of, place + 1, book_.end()))
-    return of.passed || soon_after_place + 1 < book_.end() ? end(state, Verdict::out_of_sequence) : wait_for_list(state);
+  const bool doubtful = leaps && !of.exact && !of.fresh;
+  const bool repeats = doubtful && was_delivered(state, of.chunk.id);
+  const bool senseless = doubtful && events_ == nullptr && (state.link->history & kDense) == kDense;
+  if (!goes_on && (repeats || senseless || !find_following(of, place + 1, book_.end()))) {
+    if (!of.passed && soon_after_place + 1 >= book_.end()) return wait_for_list(state);
+    return end(state, repeats ? Verdict::duplicate : Verdict::out_of_sequence);  // 18, 19
+  }
   const bool fits = !of.far || (of.exact && in_window(state, place)) || followed_in_list(state, place);
   if (!fits || !finds_place(state, place)) return wait_for_others(state, of);  // 21
   // If another epoch has the id, too, the link may have been silent for longer, or for less and be late: it is flagged until it crosses a reset
@@ -197,7 +202,8 @@ void Sequencer::cross(LinkSequence& link) const {
 // True if one of the link's last chunks had this id.
 bool Sequencer::was_delivered(const State& state, std::uint32_t id) const {
   const Sequence next = state.link->position();
-  for (Sequence number = next; number-- > std::max(segments_[0].first, next - kHistory);) {
+  const Sequence lately = next - std::min<std::uint64_t>(kHistory, settings_.format.period() / 4);
+  for (Sequence number = next; number-- > std::max(segments_[0].first, lately);) {
     const Segment& segment = segments_.of(number);
     if (delivered(state, number) && settings_.format.of(segment.resets, number - segment.base) == id) return true;
   }
