@@ -254,6 +254,24 @@ TEST(SequencerWithList, LostEntriesOfTheListAreEventsAllTheSame) {
   EXPECT_EQ(rob.sequencer.book().at(rob.oldest + 7).state, TriggerBook::kListed);
 }
 
+TEST(SequencerWithList, ALeapOfTheListIsBelievedWhenTheListGoesOnFromThere) {
+  for (const std::uint32_t there : {2U << 24 | 40, 40U}) {
+    Rob rob(1, listed());
+    rob.list_run(0, 5);
+    rob.list_run(there, there + 3);
+    rob.list_run(5, 10);
+    const auto last = [&] { return rob.sequencer.book().at(rob.sequencer.book().end() - 1); };
+    EXPECT_EQ(last().l1id.value, 9);
+    EXPECT_EQ(rob.sequencer.book().end(), rob.sequencer.run_first() + 10);
+    rob.list(there);
+    rob.list_run(there + 2, there + 6);
+    EXPECT_EQ(last().l1id.value, there + 5);
+    EXPECT_EQ(last().bcid, (there + 5) & 0xfff);
+    EXPECT_EQ(rob.sequencer.book().at(rob.sequencer.book().end() - 5).state, TriggerBook::kSkipped);
+    EXPECT_EQ(rob.sequencer.book().at(rob.sequencer.book().end() - 6).l1id.value, there);
+  }
+}
+
 TEST(SequencerWithList, TheListWaitsForRoom) {
   Rob rob(1, listed());
   std::uint32_t id = 0;

@@ -155,6 +155,9 @@ TEST(SequenceScenarios, ASecondSegmentWithTheSameResetsMisplacesNoChunk) { expec
 // The list is an epoch ahead, and has the id of a chunk that comes twice there. The next chunk has a flipped id.
 TEST(SequenceScenarios, AChunkThatComesTwiceIsNotOfTheNextEpoch) { expect_all_right_or_flagged(901313); }
 
+// Two entries of the list in a row have the same flipped bit in the reset counter.
+TEST(SequenceScenarios, TwoEntriesOfTheListWithTheSameFlippedBitMisplaceNoChunk) { expect_all_right_or_flagged(72015348); }
+
 // A link whose ids have repeated is in the right period, or flagged and soon proven.
 TEST(SequenceScenarios, ALinkWhoseIdsHaveComeRoundIsNeverWrongWithoutAFlag) {
   const auto [first, count] = scenario_seeds(500);

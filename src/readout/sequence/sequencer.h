@@ -86,6 +86,7 @@
 //   |17 | following goes on there, or none will come; or no BCID  | take; flagged if the list has the id twice                      |
 //   |   | of the link ever agreed, and the ids of both go on      |                                                                 |
 //   |   | Numbers between two segments of the list are not events: the first of the next segment is near after the last.                |
+//   |   | The list itself leaps only when it has gone on from the new place: two entries in a row may have the same flipped bit.        |
 #pragma once
 
 #include <algorithm>
@@ -556,6 +557,7 @@ class Sequencer {
   static constexpr std::uint64_t kDense = 0xf;       // in a link's history: it has lately left out no event
   static constexpr std::size_t kSegments = 64;
   static constexpr std::size_t kListedSegments = 4096;
+  static constexpr std::size_t kLeap = 3;  // entries of the list in a row, each of which the next one follows
   static Place place_of(const LinkSequence& link) {
     return {link.resets, static_cast<std::int64_t>(link.position() - link.base)};
   }
@@ -576,6 +578,10 @@ class Sequencer {
   std::uint64_t clock(const State& state) const { return readers_[state.reader].now; }
   std::optional<Sequence> find_listed(Sequence from, Sequence to, std::uint32_t id, const std::uint16_t* bcid) const;
   void list(const ListedTrigger& trigger, const ListedTrigger* following, bool final);
+  void begin_list(const ListedTrigger& trigger, const ListedTrigger* following, bool final);
+  void leap(const Place& next, const Place& k, const ListedTrigger& trigger);
+  void open_listed(const Place& lowest, const Place& brought);
+  void append(const Place& place, const ListedTrigger& trigger);
 
   const Settings settings_;
   std::vector<State> states_;
@@ -595,6 +601,7 @@ class Sequencer {
   Sequence untold_restart_ = 0;  // ids began anew near zero here: a reset, or a jump
   Sequence believed_ = 0;        // how far the followed links have come
   std::optional<ListedTrigger> list_pending_;
+  std::vector<std::pair<Place, ListedTrigger>> leap_;  // entries from where the list may have leapt to
   std::uint64_t list_pending_since_ = 0;
   bool list_ended_ = false;
   bool list_held_ = false;  // another worker has no room for more entries

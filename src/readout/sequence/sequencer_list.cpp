@@ -250,10 +250,10 @@ std::optional<Sequence> Sequencer::reached_by_two() const {
   return links < 2 ? std::nullopt : std::optional(second);
 }
 
-// An entry may append up to `most` numbers: those that it leaves out, itself, and the entry that waits.
+// An entry may append up to `most` numbers: the entries of a leap and those that they leave out, and the entry that waits.
 bool Sequencer::has_room(Sequence oldest) const {
   if (!begun()) return true;
-  const std::uint64_t most = 4 + settings_.step;
+  const std::uint64_t most = kLeap * (1 + settings_.step) + 1;
   const bool known = segments_.size() + 2 <= kListedSegments || segments_[1].first <= oldest;
   return known && book_.end() + most + gap() <= oldest + book_.size();
 }
@@ -288,29 +288,7 @@ void Sequencer::settle_list(std::uint64_t now) {
 
 // Judges an entry by the next one, as for chunks. The expected entry, and the first of the next epoch, are taken at once.
 void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* following, bool final) {
-  const auto append = [&](const Place& place, TriggerBook::State state) {
-    const Sequence number = segments_.newest().base + static_cast<Sequence>(place.index);
-    const Segment& segment = segments_.newest();
-    book_.append(number, {.l1id = segment.l1id(number),
-                          .bcid = trigger.bcid,
-                          .type = trigger.type,
-                          .state = state,
-                          .rounds = segment.rounds_at(number)});
-  };
-  if (!begun()) {
-    const Place first{kResetsOrigin + (trigger.id >> 24), trigger.id & 0xffffffU};
-    if (following == nullptr && !final) {
-      list_pending_ = trigger;
-      return;
-    }
-    if (following != nullptr && !follows(first, extended(first, following->id), 1)) return;  // flipped
-    begin(first);
-    book_.begin(kOrigin);
-    for (const State& state : states_) enter(*state.link, segments_.newest());
-    append(first, TriggerBook::kListed);
-    version_.fetch_add(1, std::memory_order_release);
-    return;
-  }
+  if (!begun()) return begin_list(trigger, following, final);
   const Place next = segments_.newest().place(book_.end());
   const Place k = extended(next, trigger.id);
   const bool plain = k == next || (k.resets == next.resets + 1 && k.index == 0);
@@ -323,18 +301,57 @@ void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* followin
   const bool goes_on = following == nullptr || (follows(k, after, 1) && (steps || after.resets == k.resets));
   if (!plain && (!goes_on || k < next || (final && !steps)))
     return;  // a flipped id: appended as skipped when the next comes
-  if (k.resets != next.resets || !steps) {
-    // The next segment begins above all numbers that links have brought of this one.
-    const std::int64_t room = k.resets != next.resets && steps ? k.index : 0;
-    if (k.resets == next.resets)
-      skipped_.fetch_add(static_cast<std::uint64_t>(k.index - next.index), std::memory_order_relaxed);
-    segments_.open({k.resets, k.index - room}, k, std::max(book_.end(), foremost()) + gap(), book_.end());
-    version_.fetch_add(1, std::memory_order_release);
-    for (std::int64_t index = k.index - room; index < k.index; ++index) append({k.resets, index}, TriggerBook::kSkipped);
-  } else {
-    for (std::int64_t index = next.index; index < k.index; ++index) append({k.resets, index}, TriggerBook::kSkipped);
+  if (!steps) return leap(next, k, trigger);
+  leap_.clear();
+  if (k.resets != next.resets) open_listed({k.resets, 0}, k);
+  append(k, trigger);
+}
+
+void Sequencer::begin_list(const ListedTrigger& trigger, const ListedTrigger* following, bool final) {
+  const Place first{kResetsOrigin + (trigger.id >> 24), trigger.id & 0xffffffU};
+  if (following == nullptr && !final) {
+    list_pending_ = trigger;
+    return;
   }
-  append(k, TriggerBook::kListed);
+  if (following != nullptr && !follows(first, extended(first, following->id), 1)) return;  // flipped
+  begin(first);
+  book_.begin(kOrigin);
+  for (const State& state : states_) enter(*state.link, segments_.newest());
+  append(first, trigger);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+// Believes entries that lie elsewhere once the list has gone on from there: two in a row may have the same flipped bit.
+void Sequencer::leap(const Place& next, const Place& k, const ListedTrigger& trigger) {
+  const bool goes_on = !leap_.empty() && leap_.back().first.resets == k.resets && follows(leap_.back().first, k, 1);
+  if (!goes_on) leap_.clear();
+  leap_.emplace_back(k, trigger);
+  if (leap_.size() < kLeap) return;
+  const Place first = leap_.front().first;
+  if (first.resets == next.resets)
+    skipped_.fetch_add(static_cast<std::uint64_t>(first.index - next.index), std::memory_order_relaxed);
+  open_listed(first, first);
+  for (const auto& [place, entry] : leap_) append(place, entry);
+  leap_.clear();
+}
+
+// The next segment begins above all numbers that links have brought of this one.
+void Sequencer::open_listed(const Place& lowest, const Place& brought) {
+  segments_.open(lowest, brought, std::max(book_.end(), foremost()) + gap(), book_.end());
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+// Appends an entry of the newest segment. The entries before it that the list has lost are events, too.
+void Sequencer::append(const Place& place, const ListedTrigger& trigger) {
+  const Segment& segment = segments_.newest();
+  const Sequence number = segment.base + static_cast<Sequence>(place.index);
+  for (Sequence each = std::max(book_.end(), segment.first); each <= number; ++each) {
+    book_.append(each, {.l1id = segment.l1id(each),
+                        .bcid = trigger.bcid,
+                        .type = trigger.type,
+                        .state = each < number ? TriggerBook::kSkipped : TriggerBook::kListed,
+                        .rounds = segment.rounds_at(each)});
+  }
 }
 
 }  // namespace rodeo::readout
