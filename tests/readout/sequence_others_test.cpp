@@ -229,6 +229,26 @@ TEST(SequenceOthers, AGroupThatBeginsLateIsWhereOtherGroupsAre) {
   }
 }
 
+// The others have brought nothing for more than 10 s. The first chunk has a wrong id.
+TEST(SequenceOthers, AGroupThatBeginsLateWhereTheOthersTellNothingIsFlagged) {
+  for (const Counting& run : {Counting{16, 977}, Counting{24, 977}, Counting{32, 977}}) {
+    Process process(2, run);
+    process.go(0, 3000, 1);
+    constexpr std::uint64_t kLater = 11'000'000'000;
+    for (std::size_t group = 0; group < 2; ++group) process[group].pass(kLater, true);
+    for (std::uint64_t event = 3500; event < 3600; ++event) {
+      const std::uint64_t now = kLater + kEvent * (event - 3000);
+      process[1].bring(event, now, event == 3500 ? 0x400 : 0);
+      process[1].pass(now, true);
+    }
+    process.finish();
+    const Fates& fates = process[1].fates;
+    EXPECT_EQ(fates.wrong + fates.right, 0) << int{run.bits};
+    EXPECT_EQ(fates.lost, 1) << int{run.bits};
+    EXPECT_EQ(fates.flagged + fates.wrong_flagged, 99) << int{run.bits};
+  }
+}
+
 // The counters come round between the first events of two groups.
 TEST(SequenceOthers, AGroupBeginsInTheRoundOfTheOthers) {
   for (const std::uint8_t bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {

@@ -227,7 +227,7 @@ Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const W
   const Sequence known = std::max(oldest_, state.lowest);
   const bool told = stand && state.link->doubtful && (stand->together || stand->proves || stand->of_others);
   // A link that lost its place went forward; without peers nothing else is known.
-  const bool onward = state.link->doubtful && !stand && settings_.format.has_ecr();
+  const bool onward = begun() && state.link->doubtful && !stand && settings_.format.has_ecr();
   const auto found = told      ? place_by(state, *stand, chunk.id)
                      : onward  ? extended(segments_.of(known).place(known), chunk.id, 0)
                      : begun() ? nearest(segments_.of(known).place(known), chunk.id)

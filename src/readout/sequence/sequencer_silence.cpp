@@ -164,9 +164,12 @@ Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
 std::optional<Place> Sequencer::late_place(State& state, std::uint32_t id) const {
   const auto stand = stand_of_others(state);
   const Reader& reader = readers_[state.reader];
-  if (!stand) return first_place(id);
-  const std::uint64_t begun = reader.others->begun(*reader.standing);
+  const std::uint64_t begun = reader.standing == nullptr ? ~std::uint64_t{0} : reader.others->begun(*reader.standing);
   const bool late = reader.drained > begun && reader.drained - begun >= 10 * settings_.timeout_ns;
+  if (!stand) {  // the others have told nothing so far, or nothing of late
+    state.link->doubtful = late;
+    return first_place(id);
+  }
   const bool after_reset = !settings_.format.has_ecr() && stand->place.resets > kResetsOrigin;
   const Place place = near_place(*stand, id);
   if (place.index < 0 || place.resets < kResetsOrigin) return std::nullopt;
