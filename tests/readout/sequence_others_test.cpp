@@ -537,6 +537,16 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
   EXPECT_FALSE(other.events_since({7, 30}, 1000));
 }
 
+// Its links followed a wrong counter, and are back.
+TEST(Standing, TellsOfAReaderThatWentBack) {
+  Standing other(5);
+  other.tell({100, {7, 10}, 1000});
+  other.tell({200, {7, 5000}, 1300});
+  other.tell({300, {7, 20}, 1600});
+  ASSERT_TRUE(other.after(300));
+  EXPECT_EQ(other.after(300)->place, (Place{7, 20}));
+}
+
 TEST(Standing, AReaderThatHasEndedIsNotWaitedFor) {
   Standings standings;
   Standing& one = standings.add();

@@ -6,7 +6,6 @@ void Standing::tell(const Point& point) {
   const std::lock_guard lock(mutex_);
   clock_ = point.clock;
   if (!begun_) begun_ = point.clock;
-  if (newest_.number != 0 && point.place <= newest_.place) return;
   newest_ = point;
   const bool far = count_ == 0 || point.place.resets != this->point(count_ - 1).place.resets ||
                    point.number - this->point(count_ - 1).number >= spacing_;
