@@ -374,6 +374,7 @@ Json chain_report(const ChainRun& run) {
   fragments["incomplete_by_reason"] = readouts.sums({"fragments", "incomplete_by_reason"});
   for (const char* const key : {"missing_links", "removed_links", "doubtful_links"})
     fragments[key] = readouts.list({"fragments", key});
+  fragments["events"] = readouts.largest({"fragments", "events"});
   fragments["rate_hz"] = readouts.sum({"fragments", "rate_hz"});
   out["fragments"] = std::move(fragments);
   out["farm"] = farm_of(run);

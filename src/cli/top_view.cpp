@@ -34,8 +34,11 @@ Rate rate_of(const ListedProcess& one) {
   const Json& status = one.status;
   Rate rate;
   if (one.kind == "readout") {
-    rate.count = number_at(status, {"fragments", "built"});
-    rate.by = std::max<double>(1, static_cast<double>(member(status, "robs").elements().size()));
+    rate.count = number_at(status, {"fragments", "events"});
+    if (!rate.count) {  // A readout of an earlier version counts only fragments.
+      rate.count = number_at(status, {"fragments", "built"});
+      rate.by = std::max<double>(1, static_cast<double>(member(status, "robs").elements().size()));
+    }
   } else if (one.kind == "emulator") {
     rate.count = number_at(status, {"trigger", "accepted"});
   } else if (one.kind == "router") {

@@ -269,6 +269,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
     report.offered_rate_hz = per_second(offered, trigger_seconds);
     report.dead_time_fraction = offered > 0 ? static_cast<double>(vetoed->value) / static_cast<double>(offered) : 0;
   }
+  report.events_built = status.events();
   report.bytes_payload = status.payload_bytes();
   report.latency = status.latency;
   report.input = status.input;

@@ -69,6 +69,7 @@ struct RunReport {
 
   std::string limited_by;
   std::uint64_t fragments = 0;
+  std::uint64_t events_built = 0;  ///< of the ROB that has built most
   std::uint64_t incomplete = 0;
   std::uint64_t events = 0;                        ///< known events, summed over all ROBs
   std::uint64_t skipped = 0;                       ///< of these, events without a fragment in their ROB

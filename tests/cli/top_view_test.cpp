@@ -36,6 +36,9 @@ TEST(TopView, TakesRatesAndCpuOfTwoLooksAndMeansOfTheRunOfOne) {
   ASSERT_EQ(one.rows.size(), 1U);
   EXPECT_DOUBLE_EQ(one.rows[0].rate_hz.value(), 50) << "1000 fragments of two ROBs in 10 s";
   EXPECT_FALSE(one.rows[0].cpu);
+  const auto full = top_view(
+      {}, {seen("readout", R"({"run": {"seconds": 10}, "fragments": {"built": 3000, "events": 1000}, "robs": [{}]})")}, 10);
+  EXPECT_DOUBLE_EQ(full.rows.at(0).rate_hz.value(), 100) << "three groups of a ROB in FULL mode";
   const auto two = top_view({seen("readout", readout(1000, 0), 1.0)}, {seen("readout", readout(1400, 0), 1.5, 2s)}, 10);
   EXPECT_DOUBLE_EQ(two.rows[0].rate_hz.value(), 100);
   EXPECT_DOUBLE_EQ(two.rows[0].cpu.value(), 0.25);

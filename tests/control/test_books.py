@@ -295,12 +295,15 @@ def test_readouts_that_generate_their_data_are_believed():
 
 
 def test_events_are_fragments_of_each_rob():
-    assert balance({"a": report(100, fragments=60), "b": report(100, fragments=20)}, robs={"a": 3, "b": 1}).events == 20
+    both = {"a": report(100, fragments=60), "b": report(100, fragments=20)}
+    assert balance(both, per_event={"a": 3, "b": 1}).events == 20
+    both["a"]["fragments"]["events"] = 15  # a report that says it is right, also without a status
+    assert balance(both).events == 15
 
 
 def test_events_of_a_readout_are_those_of_all_its_lives():
     reports = {"a": report(100, fragments=60), "b": report(50, fragments=10), "b#2": report(50, fragments=12)}
-    assert balance(reports, robs={"a": 3, "b": 2}).events == 11
+    assert balance(reports, per_event={"a": 3, "b": 2}).events == 11
 
 
 def test_acceptance_11_sent_is_built_and_lost_over_all_processes_whatever_they_count():

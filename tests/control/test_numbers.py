@@ -1,7 +1,19 @@
 """Numbers of the whole system: rates need two observations, sums contain known values, and unknown values are None."""
 
+import copy
+
 import pytest
-from rodeo.control.state.numbers import Moment, card_losses, farm_of, limited_by, links_of, numbers, of_process
+from rodeo.control.run.trigger import Settling
+from rodeo.control.state.numbers import (
+    Moment,
+    card_losses,
+    farm_of,
+    fragments_per_event,
+    limited_by,
+    links_of,
+    numbers,
+    of_process,
+)
 
 
 def readout(
@@ -131,6 +143,33 @@ def test_without_emulated_cards_the_readouts_say_what_they_know():
 def test_events_are_those_that_every_readout_has_built_by_all_of_its_robs():
     got = of({}, {"a": readout(100, robs=2, incomplete=3), "b": readout(90, incomplete=1)})
     assert got["events"] == 90 and got["incomplete"] == 4 and got["incomplete_ppm"] == pytest.approx(1e6 * 4 / 290)
+
+
+FULL_MODE = {  # of a real readout of examples/full-mode.toml
+    "fragments": {"built": 180_000, "events": 60_000, "incomplete": 0},
+    "robs": [{"source_id": "0x00610100", "groups": 3, "open_events": 0, "links": []}],
+}
+
+
+@pytest.mark.parametrize("says_events", [True, False])
+def test_a_group_of_links_in_full_mode_has_a_fragment_of_each_event(says_events):
+    before, after = copy.deepcopy(FULL_MODE), copy.deepcopy(FULL_MODE)
+    before["fragments"].update(built=120_000, events=40_000)
+    if not says_events:
+        del before["fragments"]["events"], after["fragments"]["events"]
+    got = of({"r": ("readout", before)}, {"r": ("readout", after)})
+    assert (got["events"], got["trigger_rate_hz"]) == (60_000, 10_000)
+    del after["robs"][0]["groups"], after["fragments"]
+    assert fragments_per_event(after) == 1 == fragments_per_event(None), "a readout of an earlier version"
+
+
+def test_a_run_waits_for_all_fragments_of_its_events():
+    """Three groups: a third of the fragments is not all."""
+    said = [
+        Settling().done({"r": {**FULL_MODE, "fragments": {"built": built}}}, 20_000, 0.0)
+        for built in (20_000, 59_999, 60_000)
+    ]
+    assert said == [(False, ["r: 20000 built of 60000"]), (False, ["r: 59999 built of 60000"]), (True, [])]
 
 
 def test_a_disk_lasts_for_as_long_as_the_mean_of_the_run_says():

@@ -27,6 +27,7 @@ READOUT = {
     "limited_by": "nothing",
     "fragments": {
         "built": 4,
+        "events": 2,
         "incomplete": 1,
         "incomplete_by_reason": {"missing": 1},
         "missing_links": [],
@@ -41,6 +42,7 @@ READOUT = {
     "robs": [
         {
             "source_id": "0x1",
+            "groups": 3,
             "pool_fill": 0.5,
             "links": [{"fid": "0x10", "state": "active", "chunks": 5, "missing": 0, "bad": 0}],
         }

@@ -77,6 +77,15 @@ TEST(RunReport, DeadTimeThatIsNotKnownIsNowhereZero) {
               Contains(HasSubstr("dead time is not known here")));
 }
 
+TEST(RunReportJson, EachGroupOfARobHasAFragmentOfAnEvent) {
+  readout::ReadoutStatus status = some_status();
+  status.robs[0].groups = 4;
+  const Json json = status_json(readout::make_report({}, status, "nothing", false), status);
+  EXPECT_EQ(number(json, "fragments", "built"), 100);
+  EXPECT_EQ(number(json, "fragments", "events"), 25);
+  EXPECT_EQ(json.find("robs")->elements().at(0).find("groups")->number(), 4);
+}
+
 TEST(RunReportJson, StatusListsEveryLink) {
   const readout::ReadoutStatus status = some_status();
   const Json json = status_json(readout::make_report({}, status, "nothing", false), status);

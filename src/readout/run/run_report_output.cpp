@@ -247,6 +247,7 @@ Json report_json(const RunReport& report) {
   out["limited_by"] = report.limited_by;
   out["fragments"] =
       Json::object({{"built", report.fragments},
+                    {"events", report.events_built},
                     {"incomplete", report.incomplete},
                     {"skipped_events", report.skipped},
                     {"without_removed_links", report.without_removed},
@@ -287,6 +288,7 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
     for (std::size_t i = 0; i < rob.builder.links.size(); ++i)
       links.push_back(link_json(rob.builder.links[i], rob.place_of(i)));
     robs.push_back(Json::object({{"source_id", formats::to_text(rob.source_id)},
+                                 {"groups", rob.groups},
                                  {"open_events", rob.builder.open_events},
                                  {"window_events", rob.builder.window_events},
                                  {"pool_fill", rob.builder.pool_fill},

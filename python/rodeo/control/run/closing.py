@@ -12,7 +12,7 @@ from rodeo.control.refused import Refused
 from rodeo.control.run import event_files, open_run
 from rodeo.control.run.open_run import OpenRun
 from rodeo.control.state.luminosity_blocks import Block, blocks_of, with_recorded
-from rodeo.control.state.numbers import counters_of
+from rodeo.control.state.numbers import counters_of, fragments_per_event
 
 LOG = logging.getLogger("rodeo.control")
 
@@ -193,8 +193,8 @@ class Closing:
         cards_after, routers_after = self._statuses("emulator"), self._statuses("router")
         if len(reports) == 0 and run.lives:
             LOG.warning("run %d has no reports", run.number)
-        robs = {
-            each.name: len((each.status or {}).get("robs") or []) or 1
+        per_event = {
+            each.name: fragments_per_event(each.status)
             for each in c.observer.members.values()
             if each.member.kind == "readout"
         }
@@ -204,7 +204,7 @@ class Closing:
             cards_after,
             routers_after,
             links_after=await self._read_of_links(),
-            robs=robs,
+            per_event=per_event,
             kinds=kinds,
             missing=missing,
             aborted=aborted,

@@ -141,7 +141,16 @@ def unread_links(before, after):
 
 
 def settle(
-    run, reports, cards_after, routers_after, *, links_after=None, robs=None, kinds=None, missing=None, aborted=False
+    run,
+    reports,
+    cards_after,
+    routers_after,
+    *,
+    links_after=None,
+    per_event=None,
+    kinds=None,
+    missing=None,
+    aborted=False,
 ):
     """The Books of a run; `kinds` and `missing` as in collect_reports(). A dead or lost process has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
@@ -150,7 +159,7 @@ def settle(
         run.cards_before,
         {name: cards_after.get(name) for name in run.cards_before},
         routers,
-        robs=robs,
+        per_event=per_event,
         kinds=kinds,
         missing=missing,
         unread=unread_links(run.links_before, links_after or {}),

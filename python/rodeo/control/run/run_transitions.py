@@ -12,6 +12,7 @@ from rodeo.control.run.command_lock import Overtaken
 from rodeo.control.run.trigger import Settling
 from rodeo.control.state.draining import Draining
 from rodeo.control.state.reactions import gone_on
+from rodeo.control.state.snapshots import phase_of
 
 LOG = logging.getLogger("rodeo.control")
 PAUSE_SETTLES_S = 1.0  # a pause waits no longer for readouts with a backlog
@@ -249,8 +250,10 @@ async def _settle(c, act, most_s=None):
     settling, accepted, began_s = Settling(c.patience), c.trigger.accepted(c.run), time.monotonic()
 
     def done():
-        over, act.waiting_for = settling.done(c.observer, names, accepted)
-        return over or most_s is not None and time.monotonic() - began_s > most_s * c.patience
+        now_s, members = time.monotonic(), [c.observer.members[name] for name in names]
+        running = {each.name: each.status for each in members if phase_of(each.look(now_s)) in ("running", "draining")}
+        over, act.waiting_for = settling.done(running, accepted, now_s)
+        return over or most_s is not None and now_s - began_s > most_s * c.patience
 
     await c.until(act, done)
 

@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-import time
 
 from rodeo.control.processes.overrides import plain
 from rodeo.control.refused import Refused
-from rodeo.control.state.snapshots import phase_of
+from rodeo.control.state.numbers import fragments_per_event
 
 LOG = logging.getLogger("rodeo.control")
 ANSWER_S = 2.0  # an authority answers at once
@@ -172,25 +171,21 @@ class Settling:
         self.quiet_s = self.QUIET_S * patience
         self.before, self.since_s = None, None
 
-    def done(self, observer, names, accepted, now_s=None):
-        """(whether it is over, a text for each readout that is behind)."""
-        now_s = time.monotonic() if now_s is None else now_s
+    def done(self, statuses, accepted, now_s):
+        """(whether it is over, a text for each readout that is behind). `statuses` {running readout: its status or None}. `accepted`: triggers, or None."""
         seen, behind = [], []
-        for name in names:
-            each = observer.members[name]
-            status = each.status or {}
-            if phase_of(each.look(now_s)) not in ("running", "draining"):
-                continue
-            robs = status.get("robs") or []
+        for name, status in statuses.items():
+            status = status or {}
+            due = None if accepted is None else accepted * fragments_per_event(status)
             built = (status.get("fragments") or {}).get("built") or 0
             skipped = (status.get("fragments") or {}).get("skipped_events") or 0
-            waiting = sum(rob.get("open_events") or 0 for rob in robs)
+            waiting = sum(rob.get("open_events") or 0 for rob in status.get("robs") or ())
             queued = max([value for value in (status.get("queue_fill") or {}).values()], default=0.0)
             seen.append((name, built, skipped, (status.get("chunks") or {}).get("sent"), waiting, queued))
-            if accepted is None or built + skipped < accepted * max(1, len(robs)) or waiting:
+            if due is None or built + skipped < due or waiting:
                 behind.append(
                     f"{name}: {built} built"
-                    + (f" of {accepted * max(1, len(robs))}" if accepted is not None else "")
+                    + (f" of {due}" if due is not None else "")
                     + (f", {waiting} open" if waiting else "")
                 )
         if not behind:

@@ -17,7 +17,7 @@ most the chunks that fit into the damaged places (blocks, pages, bytes). Any oth
 from dataclasses import dataclass, field
 
 from rodeo.control.state.kinds import FARM
-from rodeo.control.state.numbers import card_losses, functions_sum, grown, total, value
+from rodeo.control.state.numbers import card_losses, events_of, functions_sum, grown, total, value
 
 CONDITIONS = ("GOOD", "INCOMPLETE", "ABORTED", "WRONG")  # the worst last
 FLAGS = ("DEGRADED", "INTERRUPTED", "TAINTED")
@@ -78,7 +78,7 @@ def balance(
     cards_after=None,
     routers=None,
     *,
-    robs=None,
+    per_event=None,
     kinds=None,
     unread=None,
     missing=None,
@@ -89,9 +89,9 @@ def balance(
 
     `reports`: {launch of a readout in the run (NAME, NAME#2): its end-of-run report, None without one}. `cards_before`, `cards_after`: {emulator: status
     at the begin, at the end of the run, or None}. `routers`: {router: (status before, status after)}. All after sound.checked().
-    `kinds`: {process: kind}, others are readouts; `reports` includes those of a farm. `robs`: {readout: number of its ROBs}
-    (default 1). `unread` {router: (number of links from which it read nothing, number of links)}. `missing` {launch without a report: sentence}.
-    `flags`: of the run's row. `aborted`: the run was ended by force.
+    `kinds`: {process: kind}, others are readouts; `reports` includes those of a farm. `per_event`: {readout: fragments of an event}
+    (default 1), for reports without the number of events. `unread` {router: (number of links from which it read nothing, number of links)}. `missing`
+    {launch without a report: sentence}. `flags`: of the run's row. `aborted`: the run was ended by force.
     """
     reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
     cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}
@@ -181,9 +181,10 @@ def balance(
         flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
     events = {}  # of each readout, summed over its launches
     for life, report in written.items():
-        name, fragments = life.split("#")[0], value(report, "fragments", "built")
-        if fragments is not None:
-            events[name] = events.get(name, 0) + fragments // max(1, (robs or {}).get(name, 1))
+        name = life.split("#")[0]
+        built_here = events_of(report, (per_event or {}).get(name, 1))
+        if built_here is not None:
+            events[name] = events.get(name, 0) + built_here
     events = min(events.values(), default=None)
     return Books(
         sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events, of_farm

@@ -72,10 +72,22 @@ def growth_of(before, after, kind, counter):
     )
 
 
-def events_of(status):
-    """Events that a readout has built: fragments of each of its ROBs."""
-    built = value(status, "fragments", "built")
-    return None if built is None else int(built // max(1, len(status.get("robs") or ())))
+def groups_of(rob):
+    """Fragments that a ROB of a readout's status has of an event: 1, in FULL mode the number of its groups. Readouts of earlier versions do not say it."""
+    return value(rob, "groups") or 1
+
+
+def fragments_per_event(status):
+    """Fragments that a readout builds of an event, in all its ROBs."""
+    return sum(map(groups_of, (status or {}).get("robs") or ())) or 1
+
+
+def events_of(status, per_event=None):
+    """Events that a readout has built, by its status or report. A readout of an earlier version reports only fragments: `per_event` of an event."""
+    events, built = value(status, "fragments", "events"), value(status, "fragments", "built")
+    if events is not None or built is None:
+        return events
+    return int(built // (per_event or fragments_per_event(status)))
 
 
 def authorities(moment):

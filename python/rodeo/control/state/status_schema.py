@@ -84,6 +84,7 @@ _REPORT = {
     "limited_by?": Text,
     "fragments": {
         "built": Count,
+        "events?": Count,
         "incomplete": Count,
         "skipped_events?": Count,
         "without_removed_links?": Count,
@@ -123,6 +124,7 @@ _READOUT = dict(
         "robs?": [
             {
                 "source_id?": Text,
+                "groups?": Count,
                 "open_events?": Count,
                 "window_events?": Count,
                 "pool_fill?": Number,
