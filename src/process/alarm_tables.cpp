@@ -25,18 +25,15 @@ struct BuiltIn {
   bool has_limit;
 };
 constexpr std::array kBuiltIn = {
-    BuiltIn{"back_pressure", false},  BuiltIn{"clock", true},
-    BuiltIn{"database", false},       BuiltIn{"dead_time", true},
-    BuiltIn{"disk", false},           BuiltIn{"disk_time", false},
-    BuiltIn{"external", false},       BuiltIn{"file_left_open", false},
-    BuiltIn{"foreign", false},        BuiltIn{"host_silent", false},
-    BuiltIn{"incomplete", true},      BuiltIn{"link", false},
-    BuiltIn{"metric_gone", false},    BuiltIn{"no_data", false},
-    BuiltIn{"no_triggers", false},    BuiltIn{"out_of_step", false},
-    BuiltIn{"overdue", false},        BuiltIn{"process_ended", false},
-    BuiltIn{"process_failed", false}, BuiltIn{"process_given_up", false},
-    BuiltIn{"process_lost", false},   BuiltIn{"process_status", false},
-    BuiltIn{"stall", false},          BuiltIn{"temperature", true},
+    BuiltIn{"back_pressure", false}, BuiltIn{"clock", true},           BuiltIn{"database", false},
+    BuiltIn{"dead_time", true},      BuiltIn{"disk", false},           BuiltIn{"disk_time", false},
+    BuiltIn{"external", false},      BuiltIn{"file_left_open", false}, BuiltIn{"foreign", false},
+    BuiltIn{"host_silent", false},   BuiltIn{"incomplete", true},      BuiltIn{"link", false},
+    BuiltIn{"metric_gone", false},   BuiltIn{"no_data", false},        BuiltIn{"no_triggers", false},
+    BuiltIn{"out_of_step", false},   BuiltIn{"overdue", false},        BuiltIn{"partial", true},
+    BuiltIn{"process_ended", false}, BuiltIn{"process_failed", false}, BuiltIn{"process_given_up", false},
+    BuiltIn{"process_lost", false},  BuiltIn{"process_status", false}, BuiltIn{"stall", false},
+    BuiltIn{"temperature", true},
 };
 
 /// Values of the whole system, and values of one process besides those in its status.
@@ -50,6 +47,7 @@ const std::vector<std::string> kOfSystem = {"bytes_in_per_second",
                                             "incomplete",
                                             "incomplete_ppm",
                                             "offered_rate_hz",
+                                            "partial_ppm",
                                             "trigger_rate_hz"};
 const std::vector<std::string> kOfProcess = {"cpu", "events", "fill", "incomplete", "rate_hz", "rss_bytes"};
 

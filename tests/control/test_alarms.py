@@ -62,6 +62,7 @@ def test_a_good_run_has_no_alarm():
         (RUNNING, {"numbers": {**GOOD, "trigger_rate_hz": 0.0}}, "no_triggers", "warning"),
         (RUNNING, {"numbers": {**GOOD, "dead_time_fraction": 0.2}}, "dead_time", "warning"),
         (RUNNING, {"numbers": {**GOOD, "incomplete_ppm": 5000.0}}, "incomplete", "warning"),
+        (RUNNING, {"numbers": {**GOOD, "partial_ppm": 1001.0}}, "partial", "warning"),
         (RUNNING, {"process_numbers": {"readout-1": {"rate_hz": 0.0, "events": 7}}}, "stall:readout-1", "alarm"),
         (RUNNING, {"limited_by": {"process": "readout-1", "stage": "recorder"}}, "back_pressure:readout-1", "warning"),
         (

@@ -18,7 +18,7 @@ KEYS = {
     "system": "name file directory build sha256",
     "act": "name actor began_ns limit_s",
     "run": "number type state condition flags asked_ns first_event_ns stopped_ns seconds holder comment directory reason choice",
-    "numbers": "trigger_rate_hz offered_rate_hz dead_time_fraction events incomplete incomplete_ppm bytes_in_per_second bytes_written_per_second bytes_written recording "
+    "numbers": "trigger_rate_hz offered_rate_hz dead_time_fraction events incomplete incomplete_ppm partial_ppm bytes_in_per_second bytes_written_per_second bytes_written recording "
     "disk_free_bytes disk_seconds_left farm chunks",
     "links": "total active removed bad",
     "lease": "holder fence until_ns asked_by",

@@ -41,6 +41,7 @@ CHAIN = (
 NAMES = ("cards", "router", "readout-1", "readout-2", "supervisor", "node", "recorder")
 BLOCKED = Flow(zero_s=10.0, offered=True, dead_time=1.0)
 GOOD = Flow(incomplete_ppm=0.0, dead_time=0.001)
+LIMITS = {"partial_limit_ppm": 1000.0, "dead_time_limit": 0.05}
 SLOW = Flow(incomplete_ppm=0.0, dead_time=0.4)
 
 
@@ -56,7 +57,7 @@ def said(looks, flow, limited=None, **given):
     """(headline, cause, alarms by cause) at a moment of a run."""
     derived, run = derive(looks, row(), None, READY), row()
     found = first_cause(derived, looks, limited, run=run, standing=standing(flow))
-    word = headline(derived, flow, found, run=run, incomplete_limit_ppm=1000.0, dead_time_limit=0.05)
+    word = headline(derived, flow, found, run=run, incomplete_limit_ppm=1000.0, **LIMITS)
     alarms = conditions(
         derived,
         looks,
@@ -156,10 +157,12 @@ def test_data_that_are_lost_have_a_word_while_others_flow():
 
 def test_a_silent_process_is_the_cause_as_soon_as_triggers_are_lost():
     assert (
-        troubled(SLOW, 0.05)
-        and troubled(Flow(zero_s=0.0, offered=True), 0.05)
-        and not troubled(GOOD, 0.05)
-        and not troubled(Flow(zero_s=5.0), 0.05)
+        troubled(SLOW, **LIMITS)
+        and troubled(Flow(zero_s=0.0, offered=True), **LIMITS)
+        and troubled(Flow(partial_ppm=1001.0), **LIMITS)
+        and not troubled(GOOD, **LIMITS)
+        and not troubled(Flow(zero_s=5.0), **LIMITS)
+        and not troubled(Flow(partial_ppm=1000.0, lacking="readout-1"), **LIMITS)
     )
 
 
@@ -172,7 +175,7 @@ def test_other_states_are_their_own_headline():
             None,
             run=None if state in ("OFF", "READY") else row(),
             incomplete_limit_ppm=1.0,
-            dead_time_limit=0.1,
+            **LIMITS,
         )
         assert got.severity in SEVERITIES and (got.word == state or state == "RUNNING")
 

@@ -244,6 +244,10 @@ CASES = {
         [RUN, ('rodeo_room_incomplete_ppm{system="lab"}', "1001x200")],
         [RUN, ('rodeo_room_incomplete_ppm{system="lab"}', "1000x200")],
     ),
+    "partial": (
+        [RUN, ('rodeo_room_partial_ppm{system="lab"}', "1001x200")],
+        [RUN, ('rodeo_room_partial_ppm{system="lab"}', "1000x200")],
+    ),
     "back_pressure": (
         [RUN, ('rodeo_room_limited_by{system="lab",process="r",stage="s"}', "1x200")],
         [('rodeo_room_limited_by{system="lab",process="r",stage="s"}', "1x200")],

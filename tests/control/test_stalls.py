@@ -26,6 +26,7 @@ from rodeo.control.state.headline import (
     Trouble,
     first_cause,
     headline,
+    loss,
     troubled,
 )
 from rodeo.control.state.numbers import Moment, limited_by, links_of, numbers, of_process
@@ -44,7 +45,8 @@ CHAIN = (
 )
 NETWORK = (CHAIN[2],)  # readouts of real cards or of the network: no process knows of triggers
 LOOKS, BEGIN, STEP_S = 8, 2, 0.9  # the fault begins after so many looks
-DEAD_TIME, INCOMPLETE = 0.05, 1000.0
+DEAD_TIME, INCOMPLETE, PARTIAL = 0.05, 1000.0, 1000.0
+LIMITS = {"dead_time_limit": DEAD_TIME, "partial_limit_ppm": PARTIAL}
 
 
 class Room:
@@ -76,13 +78,30 @@ class Room:
                 "chunks": {"sent": 0, "built": 0, "lost": {}},
                 "limited_by_now": "nothing",
             },
-            "supervisor": {"events": {"in": 0, "accepted": 0}, "limited_by": "nothing"},
-            "node": {"events": {"assigned": 0, "under_way": 0}},
+            "supervisor": {"events": {"in": 0, "accepted": 0, "debug": 0, "partial": 0}, "limited_by": "nothing"},
+            "node": {
+                "events": {"assigned": 0, "under_way": 0},
+                "readouts": [{"name": f"readout-{one}.hlt", "lost_fragments": 0} for one in (1, 2)],
+            },
             "recorder": {"events": {"recorded": 0, "waiting": 0}, "bytes": {"events": 10**6}},
         }[kind]
 
-    def go_on(self, *, offered=900, accepted=900, built=900, of=None, silent=(), lost=0, card_lost=0, say=None):
-        """One look: counters grow by so much, of a readout by `of`. `silent` processes keep their last status. `say` {process: members of its status}."""
+    def go_on(
+        self,
+        *,
+        offered=900,
+        accepted=900,
+        built=900,
+        of=None,
+        silent=(),
+        lost=0,
+        card_lost=0,
+        partial=0,
+        lost_fragments=(0, 0),
+        say=None,
+    ):
+        """One look: counters grow by so much, of a readout by `of`. `silent` processes keep their last status. `partial` whole events, and the fragments of
+        each readout that they lack. `say` {process: members of its status}."""
         self.now_s += STEP_S
         for name, status in self.status.items():
             if name in silent or status is None:
@@ -102,6 +121,12 @@ class Room:
                 status["fragments"]["built"] = (status["fragments"]["built"] or 0) + grows
                 status["chunks"]["built"] += grows
                 status["chunks"]["lost"]["late"] = status["chunks"]["lost"].get("late", 0) + lost
+            elif kind == "supervisor":
+                grow = {"accepted": accepted - partial, "debug": partial, "partial": partial}
+                status["events"] |= {key: status["events"].get(key, 0) + count for key, count in grow.items()}
+            elif kind == "node":
+                for one, count in zip(status["readouts"], lost_fragments):
+                    one["lost_fragments"] += count
             status.update((say or {}).get(name, {}))
             self.status[name], self.answered_s[name] = status, self.now_s
         return self._judged()
@@ -121,10 +146,11 @@ class Room:
             looks,
             limited_by(self.before, after),
             run=run,
-            standing=troubled(flow, DEAD_TIME),
+            standing=troubled(flow, **LIMITS),
             stalled=flow.stalled,
+            lost=loss(flow, PARTIAL),
         )
-        word = headline(derived, flow, cause, run=run, incomplete_limit_ppm=INCOMPLETE, dead_time_limit=DEAD_TIME)
+        word = headline(derived, flow, cause, run=run, incomplete_limit_ppm=INCOMPLETE, **LIMITS)
         by_process = {name: of_process(name, self.before, after) for name in self.members}
         alarms = conditions(
             derived,
@@ -135,6 +161,7 @@ class Room:
             known=self.known,
             links=links_of(after),
             limited_by=cause,
+            flow=flow,
             headline=word,
             process_numbers=by_process,
         )
@@ -204,6 +231,7 @@ class Stall:
     severity: str
     cause: tuple | None
     dead: str | None = None
+    alarm: str | None = None  # the alarm that names the loss; then nothing waits
 
     @property
     def sentence(self):
@@ -228,6 +256,10 @@ def stalls():
         yield Stall(name, "slow", slow, LOSES_TRIGGERS, "warning", cause)
     idle = {"of": {"readout-2": 0}}
     yield Stall("readout-2", "builds nothing", idle, LOSES_DATA, "alarm", ("readout-2", "builds nothing"))
+    lack = ("readout-2", "events lack its fragments")
+    for fault, given in (("partial", {}), ("partial and full", {"accepted": 450, "say": FULL["node"][0]})):
+        given |= {"partial": 450, "lost_fragments": (1, 450)}
+        yield Stall("node", fault, given, LOSES_DATA, "warning", lack, alarm="partial")
 
 
 STALLS = {f"{row.name} {row.fault}": row for row in stalls()}
@@ -239,6 +271,9 @@ def test_each_stall_has_its_word_and_one_cause_everywhere(row):
     cause = of(row.cause)
     assert (word.word, word.severity, word.cause, picture) == (row.word, row.severity, cause, cause)
     assert word.what == row.sentence
+    if row.alarm:
+        assert row.alarm in alarms and alarms[row.alarm].process == row.cause[0]
+        assert not [each for each in alarms if each.startswith("back_pressure")]
     if row.word != NO_DATA:
         assert "no_data" not in alarms
         return

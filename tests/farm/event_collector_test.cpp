@@ -105,6 +105,8 @@ TEST(EventCollector, WhatIsLostIsAskedForNoMore) {
     EXPECT_EQ(one.collector.state(slot, rob), RobState::lost);
     EXPECT_EQ(one.collector.loss(slot, rob), what == What::lost ? RobLoss::by_readout : RobLoss::bad);
     EXPECT_EQ(one.count(what == What::lost ? CollectorCounter::lost_by_readout : CollectorCounter::lost_bad), 2U);
+    EXPECT_EQ(one.collector.lost_of(0), 0U);
+    EXPECT_EQ(one.collector.lost_of(1), 2U);
     one.complete(kDeadline);
     EXPECT_TRUE(one.asks().empty());
   }

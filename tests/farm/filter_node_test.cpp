@@ -220,6 +220,8 @@ TEST(FilterNode, WhatLacksFragmentsIsFlaggedAndGoesToADebugStreamUnseenByTheSele
   EXPECT_EQ(seen, 0);
   for (const char* counter : {"lost_by_readout", "wrong_l1id", "wrong_run", "unreadable_replies", "unknown_robs"})
     farm.expect_counted(counter, 10);
+  farm.until([&] { return farm.node->status().readouts.at(1).lost_fragments == 50; });
+  EXPECT_EQ(farm.node->status().readouts.at(0).lost_fragments, 0U);
   const auto events = farm.recorded();
   ASSERT_EQ(events.size(), 60U);
   for (std::uint64_t id = 60; id < 120; ++id) {

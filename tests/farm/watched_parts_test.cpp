@@ -38,7 +38,7 @@ TEST(WatchedParts, OfANodeAreItsEventsByWhatTheyLack) {
   status.counters = {{"accepted", 5}, {"rejected", 4}, {"recorded_bytes", 100}};
   status.fetching = status.selecting = status.recording = 1;
   status.unsafe_decisions = 2;
-  status.readouts = {{"r1", true, ""}, {"r2", false, ""}};
+  status.readouts = {{"r1", true, "", 0}, {"r2", false, "", 0}};
   EXPECT_EQ(text(watched_parts(status)),
             "events that are built: readout r2, which is not connected (11)\n"
             "events at the selection: its verdict (10)\n"

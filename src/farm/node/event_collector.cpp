@@ -146,6 +146,7 @@ void EventCollector::lose(Slot slot, RobIndex rob, RobLoss loss) {
   one = {.state = RobState::lost, .loss = loss};
   --event.open;
   ++event.lost;
+  ++readouts_[robs_[rob].readout].lost;
   switch (loss) {
     case RobLoss::none: break;
     case RobLoss::by_readout: counters_.add(lost_by_readout); break;

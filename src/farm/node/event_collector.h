@@ -93,6 +93,8 @@ class EventCollector {
   /// There is a connection. `anew`: to a restarted process, which has nothing of events that began before down().
   void up(std::uint32_t readout, bool anew);
   void down(std::uint32_t readout, std::uint64_t now_ns);
+  /// Fragments of it that events have lost, in whatever way.
+  std::uint64_t lost_of(std::uint32_t readout) const { return readouts_[readout].lost; }
   bool any_up() const { return std::ranges::any_of(readouts_, &Readout::up); }
   std::span<const RobIndex> robs_of(std::uint32_t readout) const { return readouts_[readout].robs; }
   std::uint32_t readouts() const { return static_cast<std::uint32_t>(readouts_.size()); }
@@ -174,6 +176,7 @@ class EventCollector {
     std::uint64_t begun_before = 0;  // Events that had begun when it went down.
     std::vector<RobIndex> robs;
     double fragment_bytes = 0;  // Average of recent fragments.
+    std::uint64_t lost = 0;
   };
   struct EventRob {
     RobState state = RobState::unwanted;

@@ -27,10 +27,20 @@ const Json& at(const Json& json, std::string_view group, std::string_view key) {
   return value == nullptr ? nothing : *value;
 }
 
-Json peers_json(const std::vector<NodeStatus::Peer>& peers) {
+Json recorders_json(const std::vector<NodeStatus::Peer>& recorders) {
   Json list = Json::array();
-  for (const NodeStatus::Peer& peer : peers)
-    list.push_back(Json::object({{"name", peer.name}, {"connected", peer.connected}, {"trouble", peer.trouble}}));
+  for (const NodeStatus::Peer& one : recorders)
+    list.push_back(Json::object({{"name", one.name}, {"connected", one.connected}, {"trouble", one.trouble}}));
+  return list;
+}
+
+Json readouts_json(const std::vector<NodeStatus::Peer>& readouts) {
+  Json list = Json::array();
+  for (const NodeStatus::Peer& one : readouts)
+    list.push_back(Json::object({{"name", one.name},
+                                 {"connected", one.connected},
+                                 {"trouble", one.trouble},
+                                 {"lost_fragments", one.lost_fragments}}));
   return list;
 }
 
@@ -155,8 +165,8 @@ Json NodeProcess::report() const {
                                     {"building_p99", microseconds(shown_.building_p99_ns)},
                                     {"deciding_p50", microseconds(shown_.deciding_p50_ns)},
                                     {"deciding_p99", microseconds(shown_.deciding_p99_ns)}})},
-       {"readouts", peers_json(shown_.readouts)},
-       {"recorders", peers_json(shown_.recorders)},
+       {"readouts", readouts_json(shown_.readouts)},
+       {"recorders", recorders_json(shown_.recorders)},
        {"counters", process::counters_json(shown_.counters)},
        {"cpu_seconds", Json::object({{"node", shown_.cpu_seconds}, {"selection", shown_.selection_cpu_seconds}})}});
 }
@@ -221,6 +231,8 @@ std::string prometheus_text(const NodeStatus& status) {
   out.gauge("rodeo_node_fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
   out.gauge("rodeo_node_bytes_under_way", "Their bytes, estimated from recent fragments.", status.bytes_under_way);
   out.gauge("rodeo_node_readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
+  out.metric("rodeo_node_readout_lost_fragments_total", "counter", "Fragments of a readout that events lack.");
+  for (const NodeStatus::Peer& one : status.readouts) out.sample(one.lost_fragments, {{"readout", one.name}});
   out.gauge("rodeo_node_recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
   out.gauge("rodeo_node_collecting_p50_seconds",
             "Median of the time from the first request for fragments of an event to the last of them.",

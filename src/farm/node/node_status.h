@@ -76,6 +76,7 @@ struct NodeStatus {
     std::string name;
     bool connected = false;
     std::string trouble;
+    std::uint64_t lost_fragments = 0;  ///< Of a readout: its fragments that events lack.
   };
   std::vector<Peer> readouts;
   std::vector<Peer> recorders;

@@ -149,8 +149,11 @@ void ReadoutLinks::take_fragments(EventCollector::AskId ask, Slot slot, Requeste
 
 std::vector<NodeStatus::Peer> ReadoutLinks::peers() const {
   std::vector<NodeStatus::Peer> peers;
-  for (const Readout& one : readouts_)
-    peers.push_back({one.name, requester_.connected(one.service), requester_.trouble(one.service)});
+  for (std::uint32_t number = 0; number < readouts_.size(); ++number) {
+    const Readout& one = readouts_[number];
+    peers.push_back(
+        {one.name, requester_.connected(one.service), requester_.trouble(one.service), collector_.lost_of(number)});
+  }
   return peers;
 }
 

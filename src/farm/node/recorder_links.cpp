@@ -184,7 +184,7 @@ RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Repl
 std::vector<NodeStatus::Peer> RecorderLinks::peers() const {
   std::vector<NodeStatus::Peer> peers;
   for (const Recorder& one : recorders_)
-    peers.push_back({one.name, requester_.connected(one.service), requester_.trouble(one.service)});
+    peers.push_back({one.name, requester_.connected(one.service), requester_.trouble(one.service), 0});
   return peers;
 }
 

@@ -89,18 +89,19 @@ class Telling:
 
     def _judged(self, derived):
         """(the first cause, the headline) of this state and the last numbers."""
-        c, rules = self.c, self.c.system.rules
-        standing = headline.troubled(self._flow, rules["dead_time"].limit)
+        c, flow, rules = self.c, self._flow, self.c.system.rules
+        limits = {"partial_limit_ppm": rules["partial"].limit, "dead_time_limit": rules["dead_time"].limit}
         cause = headline.first_cause(
-            derived, c.looks, self._limited, run=c.run, standing=standing, stalled=self._flow.stalled
+            derived,
+            c.looks,
+            self._limited,
+            run=c.run,
+            standing=headline.troubled(flow, **limits),
+            stalled=flow.stalled,
+            lost=headline.loss(flow, rules["partial"].limit),
         )
         return cause, headline.headline(
-            derived,
-            self._flow,
-            cause,
-            run=c.run,
-            incomplete_limit_ppm=rules["incomplete"].limit,
-            dead_time_limit=rules["dead_time"].limit,
+            derived, flow, cause, run=c.run, incomplete_limit_ppm=rules["incomplete"].limit, **limits
         )
 
     def _alarms(self, now_s):
@@ -134,6 +135,7 @@ class Telling:
             process_numbers=self.process_numbers,
             known=self.book.known,
             limited_by=cause,
+            flow=self._flow,
             headline=said,
             links=self.all_links,
             silent_hosts=tuple(c.observer.silent_hosts),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from rodeo.control.state.alarms import Condition
-from rodeo.control.state.headline import NO_DATA, told
+from rodeo.control.state.headline import NO_DATA, Flow, loss, told
 from rodeo.control.state.kinds import kind_of
 from rodeo.control.state.reactions import MOST_RESTARTS, given_up
 from rodeo.control.state.rules import DEFAULT, SEVERITIES
@@ -24,6 +24,7 @@ def conditions(
     process_numbers=None,
     known=frozenset(),
     limited_by=None,
+    flow=None,
     headline=None,
     links=None,
     silent_hosts=(),
@@ -40,7 +41,7 @@ def conditions(
     tests=(),
     rules=DEFAULT,
 ):
-    """All Conditions of this moment. `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links` are the document's; `known`: (process, metric)
+    """All Conditions of this moment. `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links` are the document's; `flow`: Flow; `known`: (process, metric)
     pairs that had a value before (Book.known); `clocks` {host: seconds off}, `temperatures` {host: {sensor: degrees}}; `externals`: an External for each;
     `left_open` {`.writing` file of the last run that is still there, not recovered or damaged inside: sentence};
     `watch`: own_rules.Watch after its look(); `tests`: (name of a rule whose alarm is tested, user)."""
@@ -61,7 +62,7 @@ def conditions(
             )
         )
     if run is not None and derived.state == "RUNNING":
-        found += _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules)
+        found += _of_the_data(derived, looks, numbers, process_numbers, limited_by, flow or Flow(), headline, rules)
     if run is not None:
         found += _of_links(links)
     found = [ruled for one in found if (ruled := as_ruled(one, rules)) is not None]
@@ -236,7 +237,7 @@ def _vanished(derived, looks, process_numbers, known):
             )
 
 
-def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline, rules):
+def _of_the_data(derived, looks, numbers, process_numbers, limited_by, flow, headline, rules):
     triggers, dead, ppm = (
         numbers.get("trigger_rate_hz"),
         numbers.get("dead_time_fraction"),
@@ -257,7 +258,12 @@ def _of_the_data(derived, looks, numbers, process_numbers, limited_by, headline,
         )
     if ppm is not None and ppm > (limit := rules["incomplete"].limit):
         yield Condition("incomplete", "warning", f"{ppm:.0f} of a million fragments are incomplete", ppm, limit)
-    if limited_by is not None:
+    partial, limit = numbers.get("partial_ppm"), rules["partial"].limit
+    if partial is not None and partial > limit:
+        most = f", most of them those of {flow.lacking}" if flow.lacking else ""
+        what = f"{partial:.0f} of a million events lack fragments{most}"
+        yield Condition("partial", "warning", what, partial, limit, process=flow.lacking)
+    if limited_by is not None and limited_by != loss(flow, limit):
         what = f"data wait for {limited_by['process']}: {limited_by['stage']}"
         yield Condition(f"back_pressure:{limited_by['process']}", "warning", what, process=limited_by["process"])
 

@@ -26,6 +26,7 @@ NUMBERS = (
     "events",
     "incomplete",
     "incomplete_ppm",
+    "partial_ppm",
     "bytes_in_per_second",
     "bytes_written_per_second",
     "bytes_written",

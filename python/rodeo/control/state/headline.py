@@ -7,6 +7,7 @@ module derives the first cause: so the picture, the alarms and the reason of the
 from dataclasses import dataclass
 
 from rodeo.control.state.kinds import kind_of
+from rodeo.control.state.losses import lacking
 from rodeo.control.state.numbers import card_losses, grown, growth_of, total, value
 
 NO_DATA, NO_TRIGGERS, LOSES_DATA, LOSES_TRIGGERS = "NO DATA", "NO TRIGGERS", "LOSES DATA", "LOSES TRIGGERS"
@@ -70,7 +71,8 @@ class Flow:
     """`zero_s`: seconds without data: no trigger is accepted, or no readout builds an event while triggers come. None while data flow, and if unknown.
     `offered`: triggers are offered or accepted, or unknown while nothing is built. `stalled`: the readout that has built nothing for the longest time,
     while others build. `incomplete_ppm`: of the fragments of the last look. `lost_ppm`: of its chunks. `dead_time`: the fraction of triggers lost in the
-    last look. None if unknown."""
+    last look. `partial_ppm`: of the whole events of the last look, those that lack fragments. None if unknown.
+    `lacking`: the readout whose fragments they lack most."""
 
     zero_s: float | None = None
     offered: bool = False
@@ -78,6 +80,8 @@ class Flow:
     lost_ppm: float | None = None
     dead_time: float | None = None
     stalled: str | None = None
+    partial_ppm: float | None = None
+    lacking: str | None = None
 
 
 class FlowMeter:
@@ -105,6 +109,8 @@ class FlowMeter:
             lost_ppm=lost,
             dead_time=numbers.get("dead_time_fraction"),
             stalled=self._stalled(now_s) if unbuilt_s is None else None,
+            partial_ppm=numbers.get("partial_ppm"),
+            lacking=lacking(before, after) if before is not None else None,
         )
 
     def _count_unbuilt(self, now_s, triggers_come, before, after):
@@ -163,10 +169,17 @@ def _lost(status):
     )
 
 
-def first_cause(derived, looks, limited, *, run, standing, stalled=None):
+def loss(flow, partial_limit_ppm):
+    """{"process", "stage"} of a loss that stops nothing: whole events lack the fragments of a readout. None without one."""
+    if _over(flow.partial_ppm, partial_limit_ppm) and flow.lacking:
+        return {"process": flow.lacking, "stage": "events lack its fragments"}
+    return None
+
+
+def first_cause(derived, looks, limited, *, run, standing, stalled=None, lost=None):
     """{"process", "stage"} that delays the data, None if nothing does or the cause is unknown. A process of the data path that is gone or silent takes
     precedence over the reports of waiting processes, because they wait for it; of several, the one that went first. A process that is left out delays
-    nothing. `limited`: numbers.limited_by().
+    nothing. `limited`: numbers.limited_by(). `lost`: loss(); processes may wait for what was lost, so it takes precedence over their reports.
     `standing`: the data are delayed now. `stalled`: the readout that builds nothing while others build, used only if no other cause is known."""
     if run is None:
         return limited
@@ -189,7 +202,7 @@ def first_cause(derived, looks, limited, *, run, standing, stalled=None):
         if silent:
             first = max(silent, key=lambda look: (look.answered_age_s or 0, -kind_of(look.member.kind).order))
             return {"process": first.name, "stage": "does not answer"}
-    return limited or ({"process": stalled, "stage": "builds nothing"} if stalled else None)
+    return lost or limited or ({"process": stalled, "stage": "builds nothing"} if stalled else None)
 
 
 def standing(flow):
@@ -197,14 +210,17 @@ def standing(flow):
     return flow.zero_s is not None and flow.zero_s >= BLOCKED_S and flow.offered
 
 
-def troubled(flow, dead_time_limit):
-    """Whether triggers come without data, or are lost: then a process that is gone or silent counts as the cause."""
+def troubled(flow, *, dead_time_limit, partial_limit_ppm):
+    """Whether triggers come without data, or are lost, or data are lost: then a process that is gone or silent counts as the cause."""
     return (
-        (flow.zero_s is not None and flow.offered) or flow.stalled is not None or _over(flow.dead_time, dead_time_limit)
+        (flow.zero_s is not None and flow.offered)
+        or flow.stalled is not None
+        or _over(flow.partial_ppm, partial_limit_ppm)
+        or _over(flow.dead_time, dead_time_limit)
     )
 
 
-def headline(derived, flow, cause, *, run, incomplete_limit_ppm, dead_time_limit):
+def headline(derived, flow, cause, *, run, incomplete_limit_ppm, partial_limit_ppm, dead_time_limit):
     """The Headline of this moment. `flow`: Flow. `cause`: from first_cause()."""
     if run is not None and derived.state == "PAUSED" and derived.broken:  # triggers are held for a process that is gone
         return Headline(NO_DATA, "alarm", cause)
@@ -216,7 +232,11 @@ def headline(derived, flow, cause, *, run, incomplete_limit_ppm, dead_time_limit
         return Headline(NO_TRIGGERS, "warning", cause)
     if derived.broken or flow.stalled is not None:
         return Headline(LOSES_DATA, "alarm", cause)
-    if _over(flow.incomplete_ppm, incomplete_limit_ppm) or _over(flow.lost_ppm, incomplete_limit_ppm):
+    if (
+        _over(flow.incomplete_ppm, incomplete_limit_ppm)
+        or _over(flow.lost_ppm, incomplete_limit_ppm)
+        or _over(flow.partial_ppm, partial_limit_ppm)
+    ):
         return Headline(LOSES_DATA, "warning", cause)
     if _over(flow.dead_time, dead_time_limit):
         return Headline(LOSES_TRIGGERS, "warning", cause)

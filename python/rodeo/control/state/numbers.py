@@ -8,6 +8,8 @@ LEAST_SECONDS = 0.5  # a rate needs two looks at least so far apart
 LEAST_BETWEEN_ANSWERS_S = 0.25  # and two answers at least so far apart
 LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: their speed is unknown before this time
 FARM_EVENTS = ("in", "accepted", "rejected", "debug", "readout_died", "partial", "reassigned")
+DECIDED = ("accepted", "rejected", "debug", "readout_died")  # every fate of a whole event
+LACKING = ("partial", "readout_died")  # of these, events that lack fragments, and events without any
 CARD_LOSSES = (
     "chunks_dropped",
     "chunks_lost",
@@ -160,6 +162,7 @@ def numbers(before, after, *, cards_at_start=None):
         "disk_seconds_left": _seconds_left(readouts, recorders, after.disk_free_bytes),
         "chunks": _chunks(readouts, after, cards_at_start),
         "farm": farm_of(after),
+        "partial_ppm": _partial_ppm(before, after),
     }
 
 
@@ -181,6 +184,18 @@ def farm_of(moment):
         "recorded": total(recorded),
         "lumi_block": max((one.get("lumi_block") or 0 for one in said), default=None),
     }
+
+
+def _partial_ppm(before, after):
+    """The events that lack fragments, of a million that the supervisors have decided between two moments; None if none was decided."""
+    if before is None:
+        return None
+    grew = {
+        key: growth_of(before, after, "supervisor", lambda status, key=key: value(status, "events", key))
+        for key in {*DECIDED, *LACKING}
+    }
+    decided, short = (total(grew[key] for key in keys) for keys in (DECIDED, LACKING))
+    return 1e6 * min(1.0, (short or 0) / decided) if decided else None
 
 
 def _rates(before, after, statuses, path):

@@ -106,6 +106,14 @@ METRICS = (
         legend="ppm",
     ),
     Metric(
+        "rodeo_room_partial_ppm",
+        "gauge",
+        "Whole events that lack fragments, per million of the last look",
+        _number("partial_ppm"),
+        panel="Partial events",
+        legend="ppm",
+    ),
+    Metric(
         "rodeo_room_bytes_in_per_second",
         "gauge",
         "Bytes a second into the readouts",

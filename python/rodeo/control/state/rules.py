@@ -207,6 +207,15 @@ BUILT_IN = {
             f"rodeo_room_incomplete_ppm > {{limit}} and on (system) ({RUNNING})",
         ),
         Rule(
+            "partial",
+            "warning",
+            (3, 4),
+            1000.0,
+            "look at the readout that is named, and at the filter nodes that ask it",
+            "more of a million whole events lack fragments",
+            f"rodeo_room_partial_ppm > {{limit}} and on (system) ({RUNNING})",
+        ),
+        Rule(
             "back_pressure",
             "warning",
             (8, 10),

@@ -271,6 +271,7 @@ _NODE = {
         **{key + "?": Count for key in ("partial", "given_up", "let_go", "under_way", "unsafe", "slots")},
     },
     "bytes?": Each(Count),
+    "readouts?": [{"name": Text, "connected?": Truth, "trouble?": Text, "lost_fragments?": Count}],
     "counters?": Each(Number),
     "cpu_seconds?": Each(Number),
 }
