@@ -25,6 +25,7 @@ from rodeo.control.state.headline import (
     standing,
     troubled,
 )
+from rodeo.control.state.losses import Silent
 from rodeo.control.state.numbers import Moment, limited_by
 from rodeo.control.state.system import ProcessClass
 from rodeo.control.state.system_state import derive
@@ -160,6 +161,7 @@ def test_a_silent_process_is_the_cause_as_soon_as_triggers_are_lost():
         troubled(SLOW, **LIMITS)
         and troubled(Flow(zero_s=0.0, offered=True), **LIMITS)
         and troubled(Flow(partial_ppm=1001.0), **LIMITS)
+        and troubled(Flow(silent=(Silent("readout-1", "0x10", 3.0),)), **LIMITS)
         and not troubled(GOOD, **LIMITS)
         and not troubled(Flow(zero_s=5.0), **LIMITS)
         and not troubled(Flow(partial_ppm=1000.0, lacking="readout-1"), **LIMITS)

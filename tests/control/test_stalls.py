@@ -47,6 +47,8 @@ NETWORK = (CHAIN[2],)  # readouts of real cards or of the network: no process kn
 LOOKS, BEGIN, STEP_S = 8, 2, 0.9  # the fault begins after so many looks
 DEAD_TIME, INCOMPLETE, PARTIAL = 0.05, 1000.0, 1000.0
 LIMITS = {"dead_time_limit": DEAD_TIME, "partial_limit_ppm": PARTIAL}
+SELDOM = "0x22"  # a link that brings one chunk in four looks, the others one of each event
+ROBS = {"0x1": ("0x10",), "0x2": ("0x20", "0x21", SELDOM)}
 
 
 class Room:
@@ -57,7 +59,7 @@ class Room:
         self.status = {name: self._first(member.kind) for name, member in self.members.items()}
         self.answered_s = dict.fromkeys(self.members, 0.0)
         self.words, self.held, self.without, self.known = {}, held, frozenset(), frozenset()
-        self.before, self.meter, self.now_s = None, FlowMeter(), 0.0
+        self.before, self.meter, self.now_s, self.looks = None, FlowMeter(), 0.0, 0
         self.troubles, self.trouble = Trouble(), ""
 
     @staticmethod
@@ -73,8 +75,11 @@ class Room:
                 "subscribers": [{"name": "readout-1", "waits": 0}, {"name": "readout-2", "waits": 0}],
             },
             "readout": {
-                "robs": [{"source_id": "0x1"}],
-                "fragments": {"built": 0, "incomplete": 0},
+                "robs": [
+                    {"source_id": rob, "links": [{"fid": fid, "state": "active", "chunks": 0} for fid in fids]}
+                    for rob, fids in ROBS.items()
+                ],
+                "fragments": {"built": 0, "events": 0, "incomplete": 0},
                 "chunks": {"sent": 0, "built": 0, "lost": {}},
                 "limited_by_now": "nothing",
             },
@@ -98,11 +103,13 @@ class Room:
         card_lost=0,
         partial=0,
         lost_fragments=(0, 0),
+        quiet=(),
         say=None,
     ):
         """One look: counters grow by so much, of a readout by `of`. `silent` processes keep their last status. `partial` whole events, and the fragments of
-        each readout that they lack. `say` {process: members of its status}."""
+        each readout that they lack. `quiet` links (readout, fid) bring nothing. `say` {process: members of its status}."""
         self.now_s += STEP_S
+        self.looks += 1
         for name, status in self.status.items():
             if name in silent or status is None:
                 continue
@@ -118,7 +125,11 @@ class Room:
                 status["chunks"]["sent"] += 2 * built
             elif kind == "readout":
                 grows = (of or {}).get(name, built)
-                status["fragments"]["built"] = (status["fragments"]["built"] or 0) + grows
+                status["fragments"]["built"] = (status["fragments"]["built"] or 0) + len(ROBS) * grows
+                status["fragments"]["events"] = status["fragments"].get("events", 0) + grows
+                for link in (link for rob in status["robs"] for link in rob["links"]):
+                    brings = grows if link["fid"] != SELDOM else min(grows, self.looks % 4 == 0)
+                    link["chunks"] = link.get("chunks", 0) + (0 if (name, link["fid"]) in quiet else brings)
                 status["chunks"]["built"] += grows
                 status["chunks"]["lost"]["late"] = status["chunks"]["lost"].get("late", 0) + lost
             elif kind == "supervisor":
@@ -159,7 +170,7 @@ class Room:
             run=run,
             memory=READY,
             known=self.known,
-            links=links_of(after),
+            links=links_of(after, flow.silent),
             limited_by=cause,
             flow=flow,
             headline=word,
@@ -168,7 +179,7 @@ class Room:
         self.before, self.numbers = after, known
         self.trouble = self.troubles.look(self.now_s, word, self.trouble)
         self.last = dict(derived=derived, looks=looks, run=run, numbers=known, process_numbers=by_process)
-        self.last |= dict(limited_by=cause, headline=word, links=links_of(after))
+        self.last |= dict(limited_by=cause, headline=word, links=links_of(after, flow.silent))
         return word, cause, {one.cause: one for one in alarms}
 
     def document(self):
@@ -182,10 +193,10 @@ class Room:
         return replace(look(member, word, status=self.status[name]), since_ns=100, **polls)
 
 
-def after_some_looks(fault, room=None, dead=None):
+def after_some_looks(fault, room=None, dead=None, begin=BEGIN):
     """What the room says of a system that was good, and then had `fault` (arguments of go_on) for some looks."""
     room = room or Room()
-    assert all(room.go_on()[0] == Headline("RUNNING", "good") for _ in range(BEGIN))
+    assert all(room.go_on()[0] == Headline("RUNNING", "good") for _ in range(begin))
     if dead:
         room.status[dead], room.words[dead] = None, "killed"
     return [room.go_on(**fault) for _ in range(LOOKS)][-1]
@@ -231,6 +242,7 @@ class Stall:
     severity: str
     cause: tuple | None
     dead: str | None = None
+    begin: int = BEGIN
     alarm: str | None = None  # the alarm that names the loss; then nothing waits
 
     @property
@@ -260,6 +272,11 @@ def stalls():
     for fault, given in (("partial", {}), ("partial and full", {"accepted": 450, "say": FULL["node"][0]})):
         given |= {"partial": 450, "lost_fragments": (1, 450)}
         yield Stall("node", fault, given, LOSES_DATA, "warning", lack, alarm="partial")
+    for fids, what in ((("0x10",), "link 0x10"), (("0x21",), "link 0x21"), (ROBS["0x2"], "ROB 0x2")):
+        quiet = {"quiet": [("readout-1", fid) for fid in fids]}
+        cause = ("readout-1", f"{what} brings nothing")
+        given = {"begin": 50, "alarm": f"link:readout-1:{fids[0]}"}
+        yield Stall("readout-1", f"{what} is silent", quiet, LOSES_DATA, "warning", cause, **given)
 
 
 STALLS = {f"{row.name} {row.fault}": row for row in stalls()}
@@ -267,7 +284,7 @@ STALLS = {f"{row.name} {row.fault}": row for row in stalls()}
 
 @pytest.mark.parametrize("row", STALLS.values(), ids=STALLS)
 def test_each_stall_has_its_word_and_one_cause_everywhere(row):
-    word, picture, alarms = after_some_looks(row.given, dead=row.dead)
+    word, picture, alarms = after_some_looks(row.given, dead=row.dead, begin=row.begin)
     cause = of(row.cause)
     assert (word.word, word.severity, word.cause, picture) == (row.word, row.severity, cause, cause)
     assert word.what == row.sentence
@@ -288,7 +305,7 @@ def walked():
     """Each row of the table -> (its room after the stall, what the page says of its document), from one call of the page's code."""
     rooms = {name: Room() for name in STALLS}
     for name, row in STALLS.items():
-        after_some_looks(row.given, rooms[name], dead=row.dead)
+        after_some_looks(row.given, rooms[name], dead=row.dead, begin=row.begin)
     done = subprocess.run(
         [node() / "node", WEB / "tests" / "texts.js"],
         input=json.dumps([room.document() for room in rooms.values()]),

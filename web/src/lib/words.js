@@ -18,7 +18,7 @@ export const STATES = {
 export const HEADLINES = {
   'NO DATA': 'no event is built, or triggers are held for a process that is gone',
   'NO TRIGGERS': 'no trigger is offered, and triggers are not held',
-  'LOSES DATA': 'events are incomplete or lack fragments, chunks are lost, a readout builds nothing, or a process that the run needs is gone',
+  'LOSES DATA': 'events are incomplete or lack fragments, chunks are lost, a link is silent, a readout builds nothing, or a process that the run needs is gone',
   'LOSES TRIGGERS': 'dead time takes more triggers than its alarm allows',
 }
 const TONES = { idle: 'idle', ready: 'ready', busy: 'busy', good: 'good', warning: 'warn', alarm: 'bad' }

@@ -71,9 +71,9 @@ def text(document: dict, now_ns: int | None = None) -> str:
 
 
 def _doubt(link: dict) -> str:
-    """The doubts about the event assignment of a link; empty without any."""
+    """The doubts about a link and its assignment to events; empty without any."""
     chunks = f", in doubt {count(link['in_doubt'])}" if link.get("in_doubt") else ""
-    return chunks + (", out of step" if link.get("out_of_step") else "")
+    return chunks + (", out of step" if link.get("out_of_step") else "") + (", silent" if link.get("silent") else "")
 
 
 def alarms(document: dict, now_ns: int) -> list:

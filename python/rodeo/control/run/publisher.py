@@ -77,7 +77,7 @@ class Telling:
             self._limited = numbers.limited_by(self._before, moment)
             running = c.derived.state == "RUNNING"
             self._flow = self._meter.look(now_s, self.numbers, self._before, moment) if running else self._meter_anew()
-            self.all_links = numbers.links_of(moment)
+            self.all_links = numbers.links_of(moment, self._flow.silent)
             self.series.add(now_s, self._points())
             changed = True
         if changed:

@@ -273,7 +273,11 @@ def _of_links(links):
         if one.get("state") not in (None, "active"):
             what = f"link {one['fid']} of {one['process']} is {one['state']}"
             yield Condition(f"link:{one['process']}:{one['fid']}", "warning", what, process=one["process"])
-        elif one.get("out_of_step"):
+            continue
+        if one.get("silent"):
+            what = f"link {one['fid']} of {one['process']} brings nothing, and others do"
+            yield Condition(f"link:{one['process']}:{one['fid']}", "warning", what, process=one["process"])
+        if one.get("out_of_step"):
             offset = f"; they are too large by {one['bcid_offset']}" if one.get("bcid_offset") is not None else ""
             what = f"link {one['fid']} of {one['process']} is out of step: the BCIDs of its chunks agree with no event where it can be{offset}"
             yield Condition(f"out_of_step:{one['process']}:{one['fid']}", "warning", what, process=one["process"])

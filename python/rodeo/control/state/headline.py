@@ -7,7 +7,7 @@ module derives the first cause: so the picture, the alarms and the reason of the
 from dataclasses import dataclass
 
 from rodeo.control.state.kinds import kind_of
-from rodeo.control.state.losses import lacking
+from rodeo.control.state.losses import SilentLinks, lacking
 from rodeo.control.state.numbers import card_losses, grown, growth_of, total, value
 
 NO_DATA, NO_TRIGGERS, LOSES_DATA, LOSES_TRIGGERS = "NO DATA", "NO TRIGGERS", "LOSES DATA", "LOSES TRIGGERS"
@@ -72,7 +72,7 @@ class Flow:
     `offered`: triggers are offered or accepted, or unknown while nothing is built. `stalled`: the readout that has built nothing for the longest time,
     while others build. `incomplete_ppm`: of the fragments of the last look. `lost_ppm`: of its chunks. `dead_time`: the fraction of triggers lost in the
     last look. `partial_ppm`: of the whole events of the last look, those that lack fragments. None if unknown.
-    `lacking`: the readout whose fragments they lack most."""
+    `lacking`: the readout whose fragments they lack most. `silent`: the Silent links."""
 
     zero_s: float | None = None
     offered: bool = False
@@ -82,6 +82,7 @@ class Flow:
     stalled: str | None = None
     partial_ppm: float | None = None
     lacking: str | None = None
+    silent: tuple = ()
 
 
 class FlowMeter:
@@ -89,6 +90,7 @@ class FlowMeter:
 
     def __init__(self):
         self._zero_since_s = None
+        self._silent_links = SilentLinks()
         self._unbuilt = {}  # readout, or ALL -> (begin, number of looks) in which triggers came and it built nothing
 
     def look(self, now_s, numbers, before, after):
@@ -111,6 +113,7 @@ class FlowMeter:
             stalled=self._stalled(now_s) if unbuilt_s is None else None,
             partial_ppm=numbers.get("partial_ppm"),
             lacking=lacking(before, after) if before is not None else None,
+            silent=self._silent_links.look(now_s, before, after),
         )
 
     def _count_unbuilt(self, now_s, triggers_come, before, after):
@@ -170,7 +173,10 @@ def _lost(status):
 
 
 def loss(flow, partial_limit_ppm):
-    """{"process", "stage"} of a loss that stops nothing: whole events lack the fragments of a readout. None without one."""
+    """{"process", "stage"} of a loss that stops nothing: a link is silent, or whole events lack the fragments of a readout. None without one."""
+    if flow.silent:
+        first = flow.silent[0]
+        return {"process": first.process, "stage": first.what}
     if _over(flow.partial_ppm, partial_limit_ppm) and flow.lacking:
         return {"process": flow.lacking, "stage": "events lack its fragments"}
     return None
@@ -215,6 +221,7 @@ def troubled(flow, *, dead_time_limit, partial_limit_ppm):
     return (
         (flow.zero_s is not None and flow.offered)
         or flow.stalled is not None
+        or bool(flow.silent)
         or _over(flow.partial_ppm, partial_limit_ppm)
         or _over(flow.dead_time, dead_time_limit)
     )
@@ -236,6 +243,7 @@ def headline(derived, flow, cause, *, run, incomplete_limit_ppm, partial_limit_p
         _over(flow.incomplete_ppm, incomplete_limit_ppm)
         or _over(flow.lost_ppm, incomplete_limit_ppm)
         or _over(flow.partial_ppm, partial_limit_ppm)
+        or flow.silent
     ):
         return Headline(LOSES_DATA, "warning", cause)
     if _over(flow.dead_time, dead_time_limit):

@@ -382,8 +382,10 @@ def _slow_recorder(before, after):
     return slowest
 
 
-def links_of(moment, most=16):
-    """The `links` of the document: totals, and the worst `most` (removed ones first, then those out of step, then by missing, bad and doubtful chunks)."""
+def links_of(moment, silent=(), most=16):
+    """The `links` of the document: totals, and the worst `most` (removed ones first, then those out of step, then silent ones, then by missing, bad and
+    doubtful chunks). `silent`: the Silent links."""
+    brings_nothing = {(one.process, one.fid) for one in silent}
     readouts = {name: status for name, status in moment.of("readout").items() if "robs" in status}
     if not readouts:
         return {"total": None, "active": None, "removed": None, "bad": []}
@@ -391,21 +393,19 @@ def links_of(moment, most=16):
     for name, status in readouts.items():
         for rob in status["robs"]:
             for one in rob.get("links") or ():
-                state = one.get("state")
+                state, quiet = one.get("state"), (name, one["fid"]) in brings_nothing
                 count, active, removed = count + 1, active + (state == "active"), removed + (state == "removed")
-                if any(one.get(key) for key in ("missing", "bad", "in_doubt", "out_of_step")) or state not in (
-                    None,
-                    "active",
-                ):
+                wrong = any(one.get(key) for key in ("missing", "bad", "in_doubt", "out_of_step"))
+                if wrong or quiet or state not in (None, "active"):
                     keys = ("missing", "bad", "in_doubt", "out_of_step", "bcid_offset")
-                    bad.append(
-                        {"process": name, "fid": one["fid"], "state": state, **{key: one.get(key) for key in keys}}
-                    )
+                    known = {"process": name, "fid": one["fid"], "state": state, **{key: one.get(key) for key in keys}}
+                    bad.append({**known, "silent": quiet})
     harm = ("missing", "bad", "in_doubt")
     bad.sort(
         key=lambda row: (
             row["state"] in (None, "active"),
             not row["out_of_step"],
+            not row["silent"],
             -sum(row[key] or 0 for key in harm),
             row["fid"],
         )

@@ -206,11 +206,11 @@ METRICS = (
     Metric(
         "rodeo_room_link_bad",
         "gauge",
-        "1 for a link that is not active, at most 16 of them",
+        "1 for a link that is not active, or is silent while others bring data; at most 16 of them",
         lambda v: [
-            ((one["process"], one["fid"], one["state"]), 1)
+            ((one["process"], one["fid"], "silent" if one.get("silent") else one["state"]), 1)
             for one in v.document["links"].get("bad") or ()
-            if one.get("state") not in (None, "active")
+            if one.get("silent") or one.get("state") not in (None, "active")
         ],
         ("process", "fid", "state"),
     ),

@@ -226,7 +226,7 @@ BUILT_IN = {
         Rule(
             "link",
             "warning",
-            about="a link that takes part is not active",
+            about="a link that takes part is not active, or brings nothing while others do",
             do="look at its light; rodeo readout link restore",
             expression="rodeo_room_link_bad == 1",
         ),
