@@ -158,6 +158,13 @@ TEST(SequenceScenarios, AChunkThatComesTwiceIsNotOfTheNextEpoch) { expect_all_ri
 // Two entries of the list in a row have the same flipped bit in the reset counter.
 TEST(SequenceScenarios, TwoEntriesOfTheListWithTheSameFlippedBitMisplaceNoChunk) { expect_all_right_or_flagged(72015348); }
 
+// A link's leap is judged while its next chunk is still to be read; a link an epoch ahead comes to a reset by numbers that stay free.
+TEST(SequenceScenarios, ALeapWaitsForTheNextChunkOfItsLink) {
+  expect_all_right_or_flagged(76000005);
+  expect_all_right_or_flagged(76004246);
+}
+TEST(SequenceScenarios, ALinkThatComesToAResetByFreeNumbersIsFlagged) { expect_all_right_or_flagged(76011437); }
+
 // A link whose ids have repeated is in the right period, or flagged and soon proven.
 TEST(SequenceScenarios, ALinkWhoseIdsHaveComeRoundIsNeverWrongWithoutAFlag) {
   const auto [first, count] = scenario_seeds(500);

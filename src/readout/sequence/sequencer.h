@@ -80,7 +80,7 @@
 //   |   | place not near expected, no BCID, and following does    |                                                                 |
 //   |   | not go on near place:                                   |                                                                 |
 //   |18 |   the link has lately delivered the id                  | duplicate                                                       |
-//   |19 |   a GBT link that has lately left out no event          | out of sequence                                                 |
+//   |19 |   a GBT link that has lately left out no event          | out of sequence; take and flag it if no following comes         |
 //   |21 | place listed, not reachable, following goes on there    | wait until more than half of the live links are there. After a  |
 //   |   |                                                         | time-out, if no other reader may tell: out of sequence          |
 //   |17 | following goes on there, or none will come; or no BCID  | take; flagged if the list has the id twice                      |

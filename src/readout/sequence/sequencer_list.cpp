@@ -53,8 +53,10 @@ Sequencer::Step Sequencer::take_expected(State& state, const InList& of) {
   const Sequence expected = state.link->position();
   if (events_ != nullptr && expected >= book_.end() && !of.passed) return wait_for_list(state);
   if (!finds_place(state, expected)) return wait_for_others(state, of);
-  if (expected == segments_.of(expected).first) state.unsure = false;
   const bool remembered = expected < book_.end() && expected + book_.size() >= book_.end();
+  // It crosses a reset where the list has it. A link that comes by free numbers does not.
+  const bool crosses = remembered && expected == segments_.of(expected).first;
+  if (crosses && book_.at(expected - 1).state != TriggerBook::kNot) state.unsure = false;
   state.agreed = state.agreed || (remembered && book_.at(expected).state == TriggerBook::kListed &&
                                   book_.at(expected).bcid == of.chunk.bcid);
   return take(state, expected, state.unsure);
@@ -134,6 +136,9 @@ Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
   const bool doubtful = leaps && !of.exact && !of.fresh;
   const bool repeats = doubtful && was_delivered(state, of.chunk.id);
   const bool senseless = doubtful && events_ == nullptr && (state.link->history & kDense) == kDense;
+  const bool alone = of.following == nullptr && (repeats || senseless);
+  if (alone && !of.overdue && !readers_[state.reader].over && state.count != settings_.aside) return Step::wait;
+  if (repeats && alone) return end(state, Verdict::duplicate);  // 18
   if (!goes_on && (repeats || senseless || !find_following(of, place + 1, book_.end()))) {
     if (!of.passed && soon_after_place + 1 >= book_.end()) return wait_for_list(state);
     return end(state, repeats ? Verdict::duplicate : Verdict::out_of_sequence);  // 18, 19
@@ -142,8 +147,9 @@ Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
   if (!fits || !finds_place(state, place)) return wait_for_others(state, of);  // 21
   // If another epoch has the id, too, the link may have been silent for longer, or for less and be late: it is flagged until it crosses a reset
   // where the list has one.
-  state.unsure = state.unsure || (leaps && (find_listed(place + 1, book_.end(), of.chunk.id, &of.chunk.bcid) ||
-                                            find_listed(of.expected, lowest_listed(of), of.chunk.id, &of.chunk.bcid)));
+  state.unsure = state.unsure || (alone && !settings_.format.has_ecr()) ||
+                 (leaps && (find_listed(place + 1, book_.end(), of.chunk.id, &of.chunk.bcid) ||
+                            find_listed(of.expected, lowest_listed(of), of.chunk.id, &of.chunk.bcid)));
   return take(state, place, state.unsure);  // 17
 }
 
