@@ -1,4 +1,5 @@
-// `rodeo card bench`: DMA with every check of ReadoutCard's bench-dma, and register accesses of several processes (bar-stress).
+// `rodeo card bench`: DMA with every check of ReadoutCard's bench-dma, and register accesses of several processes
+// (bar-stress).
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// `rodeo bench events`: whole events built by filter nodes from readouts, with and without traffic shaping, beside the transport alone.
+// `rodeo bench events`: whole events built by filter nodes from readouts, with and without traffic shaping, beside the
+// transport alone.
 #include <fmt/core.h>
 
 #include "base/sentence.h"

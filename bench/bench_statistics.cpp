@@ -1,4 +1,5 @@
-// `rodeo bench statistics`: the cost of counting in the router's threads, with four designs and with none (felixcore-statistics-slides).
+// `rodeo bench statistics`: the cost of counting in the router's threads, with four designs and with none
+// (felixcore-statistics-slides).
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The measurements behind the paper's performance figures (software ROD paper, section IX), as JSON for the script that draws them.
+// The measurements behind the paper's performance figures (software ROD paper, section IX), as JSON for the script that
+// draws them.
 #pragma once
 
 #include "base/registry.h"
@@ -12,8 +13,8 @@ struct FigureSettings {
   bool sparse = false;        ///< measure only the ends of each sweep
 };
 
-// Each returns {"title", "setup", "points": [...]} and throws SetupError if a point cannot be measured or does not verify. Rates are wall
-// clock; "cpu_share" is the share of CPU that the workers got of the time of this machine's cores.
+// Each returns {"title", "setup", "points": [...]} and throws SetupError if a point cannot be measured or does not verify.
+// Rates are wall clock; "cpu_share" is the share of CPU that the workers got of the time of this machine's cores.
 
 /// GBT rate against FELIX cards, 192 links of 40 B each, every card with its own builder of one or two workers.
 settings::Json measure_figure4(const FigureSettings& settings, const base::ComponentRegistry& registry);
@@ -25,8 +26,8 @@ settings::Json measure_figure5(const FigureSettings& settings, const base::Compo
 settings::Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegistry& registry);
 settings::Json measure_figure6b(const FigureSettings& settings, const base::ComponentRegistry& registry);
 
-/// The rate with each design of the statistics, relative to none, against the number of data threads, counted chunk by chunk and run by run
-/// (felixcore-statistics-slides).
+/// The rate with each design of the statistics, relative to none, against the number of data threads, counted chunk by chunk
+/// and run by run (felixcore-statistics-slides).
 settings::Json measure_statistics(const FigureSettings& settings);
 
 /// Speed-up, cost of assembly, parallel fraction.

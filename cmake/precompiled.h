@@ -1,5 +1,5 @@
-// What nearly every source includes, read by the compiler once (cmake/RodeoPrecompiled.cmake). Sources include what they use all the same:
-// packages, clang-tidy and the fuzzers compile them without this file.
+// What nearly every source includes, read by the compiler once (cmake/RodeoPrecompiled.cmake). Sources include what they use
+// all the same: packages, clang-tidy and the fuzzers compile them without this file.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -33,9 +33,10 @@ struct BarBenchResult {
   double of_ceiling = 0;  ///< median of the rounds' ratios
 };
 
-/// Each process opens the card and begins when all are ready. The measurement has seven rounds, each followed by one of the ceiling, so that other
-/// load on the machine affects both. Blocks for twice `time`; `cycles` are one round. The calling process must have one thread.
-/// Errors: those of the card (from the first process that had one), card.bench (processes could not be created, or died).
+/// Each process opens the card and begins when all are ready. The measurement has seven rounds, each followed by one of the
+/// ceiling, so that other load on the machine affects both. Blocks for twice `time`; `cycles` are one round. The calling
+/// process must have one thread. Errors: those of the card (from the first process that had one), card.bench (processes
+/// could not be created, or died).
 Result<BarBenchResult> run_bar_bench(const card::CardEntry& card, const BarBenchSettings& settings);
 
 }  // namespace rodeo::bench

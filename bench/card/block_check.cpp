@@ -107,8 +107,8 @@ class BlockCheck final : public DataCheck {
     source_known_ = true;
     return true;
   }
-  /// The first correct chunk shows whether the links send a CRC, and, unless the settings have it, their connector. If none of the first
-  /// few chunks is correct in any form, the form stays unknown.
+  /// The first correct chunk shows whether the links send a CRC, and, unless the settings have it, their connector. If none
+  /// of the first few chunks is correct in any form, the form stays unknown.
   bool find_source(std::span<const std::byte> chunk, LinkIndex link, L1Id l1id) {
     constexpr std::uint32_t kConnectors = 256;
     if (tries_ == 0) return false;
@@ -159,8 +159,8 @@ class BlockCheck final : public DataCheck {
     }
   }
 
-  /// L1 ids rise by one, or by the number of links that take turns: by the smallest step so far. The step across a reset, or across
-  /// the wrap of a narrow counter, is not checked.
+  /// L1 ids rise by one, or by the number of links that take turns: by the smallest step so far. The step across a reset, or
+  /// across the wrap of a narrow counter, is not checked.
   struct Ids {
     std::uint32_t last = 0;
     std::uint32_t step = ~0U;

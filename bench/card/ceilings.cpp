@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr unsigned kTries = 8;
 
-/// The best of kTries, because other load on the machine can only slow a try down. Each try continues in the memory where the
-/// last one ended.
+/// The best of kTries, because other load on the machine can only slow a try down. Each try continues in the memory where
+/// the last one ended.
 template <typename Work>
 double per_second(std::size_t bytes, std::chrono::milliseconds time, Work work) {
   double best = 0;

@@ -14,8 +14,8 @@ double store_ceiling(std::span<std::byte> memory, std::chrono::milliseconds time
 /// Bytes per second of memcpy from one half of the memory into the other, measured likewise.
 double copy_ceiling(std::span<std::byte> memory, std::chrono::milliseconds time);
 
-/// Exchanges per second of bare requests and answers over a Unix socket to another process, one at a time, with the sizes of a
-/// register access; both sides poll for `spin` before they sleep. 0 if the sockets cannot be created.
+/// Exchanges per second of bare requests and answers over a Unix socket to another process, one at a time, with the sizes of
+/// a register access; both sides poll for `spin` before they sleep. 0 if the sockets cannot be created.
 double ping_pong_ceiling(std::chrono::microseconds spin, std::chrono::milliseconds time);
 
 }  // namespace rodeo::bench

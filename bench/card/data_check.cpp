@@ -76,7 +76,8 @@ class PageCheck final : public DataCheck {
     check_.emplace(settings_);
   }
 
-  /// Finds pages missing before a link's first page, which no earlier page shows: the card reports the first orbit of the run.
+  /// Finds pages missing before a link's first page, which no earlier page shows: the card reports the first orbit of the
+  /// run.
   void find_late_links() {
     for (unsigned link = 0; link < cru::kDmaLinks; ++link) {
       const auto first = check_->first_orbit(static_cast<std::uint8_t>(link));
@@ -88,8 +89,8 @@ class PageCheck final : public DataCheck {
     }
   }
 
-  /// Finds links that brought no page while every link with pages brought four superpages, although each orbit has a frame of every link. In a buffer
-  /// with fewer superpages than links, some links get none.
+  /// Finds links that brought no page while every link with pages brought four superpages, although each orbit has a frame
+  /// of every link. In a buffer with fewer superpages than links, some links get none.
   void find_absent_links() {
     std::uint32_t links = links_;
     if (links == 0) {

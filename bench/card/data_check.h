@@ -62,8 +62,8 @@ class DataCheck {
 std::unique_ptr<DataCheck> make_line_check(formats::PagePattern pattern, std::uint32_t superpage_bytes,
                                            std::size_t superpages, std::uint32_t block_bytes);
 
-/// Checks FELIX blocks of any family from these E-links (11-bit numbers of the card). Checks the payload if the level is full
-/// and the pattern provable, but not that of `ttc_elink`, which carries the trigger's own packets.
+/// Checks FELIX blocks of any family from these E-links (11-bit numbers of the card). Checks the payload if the level is
+/// full and the pattern provable, but not that of `ttc_elink`, which carries the trigger's own packets.
 std::unique_ptr<DataCheck> make_block_check(std::uint32_t block_bytes, std::vector<std::uint16_t> elinks,
                                             const DataCheckSettings& settings, std::optional<std::uint16_t> ttc_elink = {});
 

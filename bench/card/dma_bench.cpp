@@ -140,8 +140,8 @@ class Run {
                                  card_.address().text(), advice_without_data(card_)});
   }
 
-  /// Checks that data came until the end of a timed run: some data came, and the last pause is shorter than half the patience.
-  /// The end is the time of the last poll, because the check of its data may take long.
+  /// Checks that data came until the end of a timed run: some data came, and the last pause is shorter than half the
+  /// patience. The end is the time of the last poll, because the check of its data may take long.
   Result<void> data_came_to_the_end() const {
     const std::uint64_t quiet = looked_ns_ - last_data_ns_;
     const auto patience = static_cast<std::uint64_t>(settings_.patience.count());

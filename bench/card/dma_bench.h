@@ -1,4 +1,5 @@
-// Reads a DMA channel at full speed and checks the data: rate, CPU, latency and errors of one run (roc-bench-dma of ReadoutCard).
+// Reads a DMA channel at full speed and checks the data: rate, CPU, latency and errors of one run (roc-bench-dma of
+// ReadoutCard).
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,8 @@ struct DmaBenchSettings {
   std::chrono::nanoseconds time{0};  ///< time to read; 0: no limit
   std::chrono::nanoseconds patience{std::chrono::seconds{
       5}};  ///< after this time without data and three polls: card.no_data (zero: never); half of it at the end of `time`
-  /// Pause between two polls of the card. Nothing: the time to fill an eighth of its superpages, 20 us to 10 ms. Zero: no pause.
+  /// Pause between two polls of the card. Nothing: the time to fill an eighth of its superpages, 20 us to 10 ms. Zero: no
+  /// pause.
   std::optional<std::chrono::nanoseconds> pause = {};
   bool measure_ceiling = true;
   card::ReaderPlace place = {};  ///< place of the calling thread, and so of the memory that it touches first

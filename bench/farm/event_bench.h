@@ -1,4 +1,5 @@
-// The benchmark of event building: the product's readouts, supervisor and filter nodes, with whole events of provable bytes, beside the transport alone.
+// The benchmark of event building: the product's readouts, supervisor and filter nodes, with whole events of provable bytes,
+// beside the transport alone.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +56,8 @@ struct EventBenchResult {
   std::uint64_t lost = 0;        ///< fragments
 };
 
-/// Forks; call it before there are threads. Readouts are threads of one process, supervisor and nodes of another. Throws SetupError.
+/// Forks; call it before there are threads. Readouts are threads of one process, supervisor and nodes of another. Throws
+/// SetupError.
 EventBenchResult run_event_bench(const EventBenchSettings& settings);
 
 }  // namespace rodeo::bench

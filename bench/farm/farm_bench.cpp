@@ -32,7 +32,8 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 120s;  // limit for all to start, and to end
 constexpr auto kGrace = 60s;      // time until a silent peer is given up
 constexpr auto kWarmUp = 200ms;
-// Batches of clears shall be full, as after 10 ms at a million events a second; the cost of a batch does not depend on its contents.
+// Batches of clears shall be full, as after 10 ms at a million events a second; the cost of a batch does not depend on its
+// contents.
 constexpr auto kClearAfter = 100ms;
 constexpr std::uint32_t kProcesses = 2;  // processes for the nodes, and for the readouts: each loops over its share
 

@@ -1,4 +1,5 @@
-// A farm's supervisor under load: the real one, connected over the network to processes that stand for nodes, readouts and trigger.
+// A farm's supervisor under load: the real one, connected over the network to processes that stand for nodes, readouts and
+// trigger.
 #pragma once
 
 #include <cstdint>

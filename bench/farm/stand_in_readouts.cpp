@@ -10,8 +10,8 @@ namespace {
 
 using formats::FragmentRequest;
 
-/// Pause between two rounds. A round makes system calls for each readout: without a pause, a process that stands for hundreds would do nothing else.
-/// Each readout receives some ten messages a second.
+/// Pause between two rounds. A round makes system calls for each readout: without a pause, a process that stands for
+/// hundreds would do nothing else. Each readout receives some ten messages a second.
 constexpr std::uint64_t kRoundNs = 10'000'000;
 
 /// A digest of 8 bytes at a time; the order of batches does not matter.

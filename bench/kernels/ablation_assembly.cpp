@@ -1,7 +1,7 @@
-// Ablation: how the workers' slices of an event find each other (slides: a tbb::concurrent_hash_map keyed by L1 id; ours: a ring of
-// half-assembled events, Assembler). Each of two workers passes a slice of every event, as after 96 links of 40 bytes. The worker that comes
-// last builds the fragment and pushes it to a consumer that releases it. All variants use the product's building, fragments and slices.
-// Ceiling: workers without exchange, each with both slices of half of the events.
+// Ablation: how the workers' slices of an event find each other (slides: a tbb::concurrent_hash_map keyed by L1 id; ours: a
+// ring of half-assembled events, Assembler). Each of two workers passes a slice of every event, as after 96 links of 40
+// bytes. The worker that comes last builds the fragment and pushes it to a consumer that releases it. All variants use the
+// product's building, fragments and slices. Ceiling: workers without exchange, each with both slices of half of the events.
 #include <benchmark/benchmark.h>
 
 #include <array>

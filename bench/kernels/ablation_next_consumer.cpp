@@ -1,6 +1,6 @@
-// Ablation: how a consumer knows whether there is a next one (slides, "ROBFragmentConsumer performance optimization": `if (m_next)` cost
-// 20 % with two consumers). Each iteration hands one fragment to a list of two consumers, each of which queues a reference and passes the
-// fragment on; the queues are emptied in between. Ceiling: the two queues without a list.
+// Ablation: how a consumer knows whether there is a next one (slides, "ROBFragmentConsumer performance optimization": `if
+// (m_next)` cost 20 % with two consumers). Each iteration hands one fragment to a list of two consumers, each of which
+// queues a reference and passes the fragment on; the queues are emptied in between. Ceiling: the two queues without a list.
 #include <benchmark/benchmark.h>
 
 #include <functional>

@@ -1,6 +1,6 @@
-// Ablation: the slot of an event by mask or by modulo (slides, "Data receiving thread optimization example": 10 % of the whole).
-// Each iteration appends a run of 24 chunks of 40 bytes to 24 open events, with headers and accounting, as the builder's kernel does.
-// Ceiling: plain copying of the same bytes.
+// Ablation: the slot of an event by mask or by modulo (slides, "Data receiving thread optimization example": 10 % of the
+// whole). Each iteration appends a run of 24 chunks of 40 bytes to 24 open events, with headers and accounting, as the
+// builder's kernel does. Ceiling: plain copying of the same bytes.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

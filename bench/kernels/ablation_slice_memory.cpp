@@ -1,7 +1,8 @@
 // Ablation: where a slice's memory comes from (paper, section IX.E and Figure 6a: new and delete against blocks kept in a
-// tbb::concurrent_queue, which gained "almost 50 %"); the third variant is Rodeo's pool. Each thread builds slices of 48 links with the
-// builder's own kernel, 24 events at a time, and gives them to another thread (itself, if alone), which releases them later, as a
-// consumer does. Argument: bytes of a chunk. Ceiling: the same buffers always, without a hand-over.
+// tbb::concurrent_queue, which gained "almost 50 %"); the third variant is Rodeo's pool. Each thread builds slices of 48
+// links with the builder's own kernel, 24 events at a time, and gives them to another thread (itself, if alone), which
+// releases them later, as a consumer does. Argument: bytes of a chunk. Ceiling: the same buffers always, without a
+// hand-over.
 #include <benchmark/benchmark.h>
 
 #include <array>

@@ -137,7 +137,8 @@ void decode_and_extract(benchmark::State& state) {
   benchmark::DoNotOptimize(sum);
 }
 
-/// One of `share` workers on a stream with the links of all workers: it skips the blocks of the others. Counts its own chunks.
+/// One of `share` workers on a stream with the links of all workers: it skips the blocks of the others. Counts its own
+/// chunks.
 void decode_share(benchmark::State& state) {
   const Recording& input = recording(format_of(16), 192, 40);
   const std::size_t own = input.elinks.size() / static_cast<std::size_t>(state.range(0));

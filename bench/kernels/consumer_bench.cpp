@@ -1,5 +1,5 @@
-// The cost of a consumer: the proof of a chunk, and the hand-over of a fragment, through a queue and inline. Run by hand on a
-// quiet machine.
+// The cost of a consumer: the proof of a chunk, and the hand-over of a fragment, through a queue and inline. Run by hand on
+// a quiet machine.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -107,8 +107,8 @@ void insert(benchmark::State& state) {
 }
 BENCHMARK(insert)->Arg(0)->Arg(1);
 
-/// Writes events to files in a temporary directory (TMPDIR), with Adler-32 of each event and CRC-32 of the file; measures the CPU
-/// of all threads.
+/// Writes events to files in a temporary directory (TMPDIR), with Adler-32 of each event and CRC-32 of the file; measures
+/// the CPU of all threads.
 void write(benchmark::State& state) {
   std::string directory = (std::filesystem::temp_directory_path() / "rodeo-bench-XXXXXX").string();
   if (::mkdtemp(directory.data()) == nullptr) return state.SkipWithError("no temporary directory");

@@ -1,5 +1,5 @@
-// The cost of an event in the file writer and the verifier: framing with and without checksum, the digest of the file, decoding
-// and proof. Fragments have 192 chunks of 40 bytes, from 96 MiB of memory in a cycle.
+// The cost of an event in the file writer and the verifier: framing with and without checksum, the digest of the file,
+// decoding and proof. Fragments have 192 chunks of 40 bytes, from 96 MiB of memory in a cycle.
 #include <benchmark/benchmark.h>
 
 #include <vector>

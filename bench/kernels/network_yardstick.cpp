@@ -1,5 +1,6 @@
-// The yardstick of `bench/network_speed`: the basic work of an event-driven simulator. It has a heap of pending events; each event reads a
-// packet somewhere in memory, changes it, and plans the next event. Its speed stands for the speed of the machine.
+// The yardstick of `bench/network_speed`: the basic work of an event-driven simulator. It has a heap of pending events; each
+// event reads a packet somewhere in memory, changes it, and plans the next event. Its speed stands for the speed of the
+// machine.
 #include <ctime>
 
 #include <algorithm>

@@ -88,7 +88,8 @@ class BareEnd {
         break;
       case FabricPort::Event::What::broken:
         broken_ = true;
-        // An end that has sent or received everything may disconnect. A sender checks this at once, a receiver when it waits for more.
+        // An end that has sent or received everything may disconnect. A sender checks this at once, a receiver when it waits
+        // for more.
         if (posted_ == 0 && !taken()) fail_broken();
         break;
     }

@@ -1,4 +1,5 @@
-// The network without Rodeo's transport: the rates of pages and ping-pongs over a FabricPort or a socket, without a look at their bytes.
+// The network without Rodeo's transport: the rates of pages and ping-pongs over a FabricPort or a socket, without a look at
+// their bytes.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ struct BareMesh {
   std::uint32_t receivers = 1;
 };
 
-/// Pages over a FabricPort of this provider; credit goes over a plain socket. `filled`: each page is copied from other memory before it is sent, as data
-/// of a card must be; else the same bytes are sent again and again, from the cache.
+/// Pages over a FabricPort of this provider; credit goes over a plain socket. `filled`: each page is copied from other
+/// memory before it is sent, as data of a card must be; else the same bytes are sent again and again, from the cache.
 Window bare_pages(const std::string& provider, std::size_t page_bytes, bool filled, double seconds, BareMesh mesh = {});
 /// Pages over a plain socket: one write or read a page.
 Window socket_pages(std::size_t page_bytes, double seconds);

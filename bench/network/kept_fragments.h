@@ -1,4 +1,5 @@
-// Readouts for benchmarks: provable fragments in slots that are filled once; the product's own handler keeps and serves them.
+// Readouts for benchmarks: provable fragments in slots that are filled once; the product's own handler keeps and serves
+// them.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Both ends of the product's network in a benchmark: a publisher fed as by a router, and a subscriber that reads like a readout.
+// Both ends of the product's network in a benchmark: a publisher fed as by a router, and a subscriber that reads like a
+// readout.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +71,8 @@ struct Discarded {
   }
 };
 
-/// Reads these links, a first part of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and proof.mismatches.
+/// Reads these links, a first part of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and
+/// proof.mismatches.
 template <typename Proof>
 void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Proof&& proof) {
   base::set_thread_name(ends.unbuffered ? "subscriber-1" : "subscriber");

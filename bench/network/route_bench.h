@@ -1,4 +1,5 @@
-// The router's benchmark: prepared FELIX blocks, the product's decoder and publisher in one process, and a checking subscriber in another.
+// The router's benchmark: prepared FELIX blocks, the product's decoder and publisher in one process, and a checking
+// subscriber in another.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The benchmark of serving fragments: the readouts' own handlers, full of fragments; nodes fetch and clear events, and check every byte.
+// The benchmark of serving fragments: the readouts' own handlers, full of fragments; nodes fetch and clear events, and check
+// every byte.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The cost of statistics in the router's threads: compares the designs of felixcore-statistics-slides on FELIX blocks that are decoded and put into
-// pages for a subscriber, without a network.
+// The cost of statistics in the router's threads: compares the designs of felixcore-statistics-slides on FELIX blocks that
+// are decoded and put into pages for a subscriber, without a network.
 #pragma once
 
 #include <array>

@@ -1,12 +1,13 @@
-// Five ways to bring counts from data threads to a statistics thread (felixcore-statistics-slides). The product uses pull. Each has
+// Five ways to bring counts from data threads to a statistics thread (felixcore-statistics-slides). The product uses pull.
+// Each has
 //
 //     Design design(threads, links);               // `links` links of each thread
 //     Design::Thread& of = design.thread(i);       // data thread i
 //     auto&& link = of.link(run.link);
-//     link.number();                               // number of the link's next chunk on the network; counted with or without statistics
+//     link.number();                               // number of the link's next chunk on the network; always counted
 //     link.count(run);                             // a run (or a chunk as a run of one), once it is in a page
 //     of.page_is_over();                           // the input's page is done
-//     design.collect();                            // the statistics thread, ten times a second, and once when the data threads have ended
+//     design.collect();                            // the statistics thread: ten times a second, and once at the end
 //     design.at(i, link), design.sum();            // results of collect(), in the same thread
 #pragma once
 
@@ -205,7 +206,8 @@ class PushedStatistics : public SharedSet {
   std::deque<Thread> threads_;
 };
 
-/// FelixCore's first design: each count goes into a concurrent queue (counts at the same moment as several records); the statistics thread adds them up.
+/// FelixCore's first design: each count goes into a concurrent queue (counts at the same moment as several records); the
+/// statistics thread adds them up.
 class QueuedStatistics : public CollectedStatistics {
   struct Record {
     std::uint64_t LinkTally::* what = nullptr;

@@ -1,4 +1,5 @@
-// The network's benchmark: chunks from a publisher to a checking subscriber in another process, beside the same network without Rodeo.
+// The network's benchmark: chunks from a publisher to a checking subscriber in another process, beside the same network
+// without Rodeo.
 #pragma once
 
 #include <cstdint>

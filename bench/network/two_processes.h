@@ -78,11 +78,12 @@ struct Window {
 /// The number of rounds in a measurement of this length; a very short one has one round. Results are medians of rounds.
 int rounds_of(double seconds);
 
-/// Runs `work(i)` in a thread for each i below `count`. An exception sets `stop`, and is thrown on when all threads have ended.
+/// Runs `work(i)` in a thread for each i below `count`. An exception sets `stop`, and is thrown on when all threads have
+/// ended.
 void in_threads(std::uint32_t count, Meeting& meeting, const std::function<void(std::uint32_t)>& work);
 
-/// Runs each side in its own process, and measures for `seconds`, from shortly after the first bytes have arrived. Then sets `stop` and waits for both.
-/// Throws SetupError: the error of a side, or bench.processes.
+/// Runs each side in its own process, and measures for `seconds`, from shortly after the first bytes have arrived. Then sets
+/// `stop` and waits for both. Throws SetupError: the error of a side, or bench.processes.
 Window measure(Meeting& meeting, double seconds, const std::function<void()>& sender, const std::function<void()>& receiver);
 
 }  // namespace rodeo::bench

@@ -31,8 +31,8 @@ constexpr double kWarmUpSeconds = 0.3;
 constexpr std::uint32_t kFirstSource = 0x610001;
 constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups from its own id on
 
-/// The first consumer of the list: counts the chunks of fragments, verifies one fragment in a thousand byte by byte (this takes a thousandth of a building
-/// thread's time), and passes all fragments on to the product's own consumer.
+/// The first consumer of the list: counts the chunks of fragments, verifies one fragment in a thousand byte by byte (this
+/// takes a thousandth of a building thread's time), and passes all fragments on to the product's own consumer.
 class Counter final : public FragmentConsumer {
  public:
   Counter(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks, std::size_t threads)
@@ -86,7 +86,8 @@ class Counter final : public FragmentConsumer {
   std::vector<Lane> lanes_;
 };
 
-/// Keeps a number of fragments, like a handler with a farm that clears each event after the same time. So memory comes back long after its last use.
+/// Keeps a number of fragments, like a handler with a farm that clears each event after the same time. So memory comes back
+/// long after its last use.
 class Keeper final : public FragmentConsumer {
  public:
   Keeper(std::uint64_t fragments, std::size_t threads) {

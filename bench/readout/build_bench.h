@@ -1,4 +1,5 @@
-// The builder's benchmark: prepared pages, the product's own builder, extractor and consumer, and the CPU time of the whole process.
+// The builder's benchmark: prepared pages, the product's own builder, extractor and consumer, and the CPU time of the whole
+// process.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The latency benchmark: the wait of a complete event for its first consumer, at a trigger rate that the machine can sustain.
+// The latency benchmark: the wait of a complete event for its first consumer, at a trigger rate that the machine can
+// sustain.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,9 @@ struct LatencyBenchResult {
   bool generator_has_a_core = false;  ///< false: shares a core with a worker; latencies include waits for the scheduler
 };
 
-/// Runs generator, GBT builder (spinning workers) and a releasing consumer. A latency is the time from the hand-over of the page with an
-/// event's last run to the worker (Fragment::handed_over_ns) to the first consumer's insert(). Throws SetupError for impossible settings.
+/// Runs generator, GBT builder (spinning workers) and a releasing consumer. A latency is the time from the hand-over of the
+/// page with an event's last run to the worker (Fragment::handed_over_ns) to the first consumer's insert(). Throws
+/// SetupError for impossible settings.
 LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const base::ComponentRegistry& registry);
 
 }  // namespace rodeo::bench

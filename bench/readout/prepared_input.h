@@ -25,8 +25,9 @@ struct PreparedSettings {
   std::size_t page_bytes = 64 << 10;   ///< payload in a page
 };
 
-/// Ids and turns of links continue from one cycle to the next: the number of events in a cycle is a multiple of the range of the chunks' L1 ids, and
-/// of the links in a group. Links have random phases: the run boundaries of each link differ, and its data arrive a random part of a run later.
+/// Ids and turns of links continue from one cycle to the next: the number of events in a cycle is a multiple of the range of
+/// the chunks' L1 ids, and of the links in a group. Links have random phases: the run boundaries of each link differ, and
+/// its data arrive a random part of a run later.
 class PreparedInput final : public DataInput {
  public:
   explicit PreparedInput(const PreparedSettings& settings);

@@ -1,4 +1,5 @@
-// The scaling of a build with its workers: interleaved repeats, medians, and the paper's quantities (section VIII, eq. 1 to 4).
+// The scaling of a build with its workers: interleaved repeats, medians, and the paper's quantities (section VIII, eq. 1 to
+// 4).
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,13 @@ struct ScalingRow {
   double speedup = 1;    ///< S(n): median of the ratios to the run with one worker in the same repeat
 };
 
-/// Repeats runs with 1, 2, ... workers in turn, so that changes of the machine's load affect all. The first of `workers` is 1.
-/// Throws SetupError (readout.bench_mismatch) for a run that is not proven.
+/// Repeats runs with 1, 2, ... workers in turn, so that changes of the machine's load affect all. The first of `workers` is
+/// 1. Throws SetupError (readout.bench_mismatch) for a run that is not proven.
 std::vector<ScalingRow> measure_scaling(BuildBenchSettings settings, std::span<const std::uint32_t> workers,
                                         std::uint32_t repeats, const base::ComponentRegistry& registry);
 
-/// Relative cost of final assembly, (n/S - 1) / (0.01 (n - 1)): eq. (3) solved for C_FA. Eq. (4) of the paper is printed with S/n.
+/// Relative cost of final assembly, (n/S - 1) / (0.01 (n - 1)): eq. (3) solved for C_FA. Eq. (4) of the paper is printed
+/// with S/n.
 double assembly_cost(std::uint32_t workers, double speedup);
 
 /// Parallel fraction P = 1 - 0.01 C_FA, eq. (2).

@@ -43,14 +43,16 @@ class FragmentBuilder {
   /// Starts the worker threads. The streams of the input are open since construction.
   virtual void start() = 0;
 
-  /// Waits until every stream has ended and every open event is built and pushed, then ends the workers; also after a start() that threw.
+  /// Waits until every stream has ended and every open event is built and pushed, then ends the workers; also after a
+  /// start() that threw.
   virtual void join() = 0;
 
-  /// The run must end now: workers stop waiting, further input is counted but not built, and join() returns soon. Needed only by a builder
-  /// that may wait without limit. Called by another thread while join() waits.
+  /// The run must end now: workers stop waiting, further input is counted but not built, and join() returns soon. Needed
+  /// only by a builder that may wait without limit. Called by another thread while join() waits.
   virtual void give_up() {}
 
-  /// Removes a link from the build or restores it; takes effect between two pages. False if the link is not one of this builder.
+  /// Removes a link from the build or restores it; takes effect between two pages. False if the link is not one of this
+  /// builder.
   virtual bool set_link(Fid fid, LinkState state) = 0;
 
   struct Link {

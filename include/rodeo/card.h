@@ -13,7 +13,8 @@
 
 namespace rodeo {
 
-/// The exception of the functions below: what is wrong and what to do, in one sentence each. `code` is "card.timeout" and so on (`rodeo explain`).
+/// The exception of the functions below: what is wrong and what to do, in one sentence each. `code` is "card.timeout" and so
+/// on (`rodeo explain`).
 class CardError : public std::runtime_error {
  public:
   CardError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}
@@ -48,14 +49,14 @@ class Card;
 Card& inside_of(CardHandle& handle);
 }  // namespace card
 
-/// An open card. Any thread, and any number of processes at once. No call blocks without a limit. A forked child must open the card itself: with its copy
-/// of a handle every access throws card.forked.
+/// An open card. Any thread, and any number of processes at once. No call blocks without a limit. A forked child must open
+/// the card itself: with its copy of a handle every access throws card.forked.
 class CardHandle {
  public:
   /// By PCI address ("3b:00.0"), place in the list ("#2") or serial number and endpoint ("0233:1").
   static CardHandle open(std::string_view id);
-  /// `register_map` is for a FELIX that has the registers of a known map, "254.0", but names another one: use it only for firmware that was built to this
-  /// map. Empty: the map that the card names. Throws card.unknown_map for an unknown name.
+  /// `register_map` is for a FELIX that has the registers of a known map, "254.0", but names another one: use it only for
+  /// firmware that was built to this map. Empty: the map that the card names. Throws card.unknown_map for an unknown name.
   static CardHandle open(std::string_view id, std::string_view register_map);
   CardHandle(CardHandle&&) noexcept;
   CardHandle& operator=(CardHandle&&) noexcept;
@@ -65,13 +66,14 @@ class CardHandle {
 
   /// Reads 32 bits at a byte offset of a BAR. Throws if the offset is outside the BAR or not aligned.
   std::uint32_t read(unsigned bar, std::uint64_t offset);
-  /// Throws card.read_only if the register at this offset is declared read-only, unless `force`; so do the other writing functions.
+  /// Throws card.read_only if the register at this offset is declared read-only, unless `force`; so do the other writing
+  /// functions.
   void write(unsigned bar, std::uint64_t offset, std::uint32_t value, bool force = false);
   /// Changes `width` bits from bit `low` up; no other process can change them in between. Returns the value written.
   std::uint32_t modify(unsigned bar, std::uint64_t offset, unsigned low, unsigned width, std::uint32_t value,
                        bool force = false);
-  /// Reads a register by its declared name; "superpages_done[3]" is one of a row; for a C-RORC the index is the channel. When writing, a value too large for
-  /// the register throws card.bad_access.
+  /// Reads a register by its declared name; "superpages_done[3]" is one of a row; for a C-RORC the index is the channel.
+  /// When writing, a value too large for the register throws card.bad_access.
   std::uint64_t read(std::string_view name);
   void write(std::string_view name, std::uint64_t value, bool force = false);
 
@@ -90,8 +92,8 @@ struct CardDmaOptions {
   std::uint32_t superpage_bytes = 1U << 20;           ///< a multiple of 32 KiB
   std::string source = "internal";                    ///< "fee", "ddg", "internal", "siu", "diu"
   bool check_firmware = true;
-  /// Place of the thread that calls next(), from the first call to stop(), unless it is pinned already: "card" (the CPUs of the card's NUMA node,
-  /// no pinning on a machine with one node), "off", or the number of a node.
+  /// Place of the thread that calls next(), from the first call to stop(), unless it is pinned already: "card" (the CPUs of
+  /// the card's NUMA node, no pinning on a machine with one node), "off", or the number of a node.
   std::string numa = "card";
 };
 
@@ -103,35 +105,40 @@ struct CardSpan {
   bool last = false;            ///< the superpage ends here
 };
 
-/// The owner of a DMA channel, from open() to close() or the destructor. One thread at a time: several threads must serialise their
-/// calls. The card must outlive it. The destructor stops the card and never throws, even if the card is gone. In a forked child the copy does nothing to
-/// the card: its calls throw card.forked, except close() and the destructor, which release the child's resources; mapped memory stays readable.
+/// The owner of a DMA channel, from open() to close() or the destructor. One thread at a time: several threads must
+/// serialise their calls. The card must outlive it. The destructor stops the card and never throws, even if the card is
+/// gone. In a forked child the copy does nothing to the card: its calls throw card.forked, except close() and the
+/// destructor, which release the child's resources; mapped memory stays readable.
 class CardDma {
  public:
-  /// Throws card.locked if the channel has an owner, card.bad_dma if the card does not accept the channel, the source, or the sizes of buffer or superpage.
+  /// Throws card.locked if the channel has an owner, card.bad_dma if the card does not accept the channel, the source, or
+  /// the sizes of buffer or superpage.
   static CardDma open(CardHandle& card, const CardDmaOptions& options = {});
   CardDma(CardDma&&) noexcept;
   CardDma& operator=(CardDma&&) noexcept;
   ~CardDma();
 
-  /// Ignored while the card runs. Throws card.not_drained if next() has not yet returned nothing since a stop(), card.closed after close().
+  /// Ignored while the card runs. Throws card.not_drained if next() has not yet returned nothing since a stop(), card.closed
+  /// after close().
   void start();
-  /// The next span, or nothing if there is none now; never blocks. Throws if the card broke the rules (card.misbehaved) or is gone. Nothing after close().
+  /// The next span, or nothing if there is none now; never blocks. Throws if the card broke the rules (card.misbehaved) or
+  /// is gone. Nothing after close().
   std::optional<CardSpan> next();
   /// Returns all superpages with lower numbers to the card: the caller must not use their memory any more.
   void release_before(std::uint64_t superpage);
   /// Stops the card. Data that it has written can still be read with next().
   void stop();
-  /// Stops the card and frees the channel: any process may open it at once, this process as well. Data that next() has not returned are lost; earlier spans
-  /// stay readable. Also complete when it throws because the card did not stop. Ignored the second time.
+  /// Stops the card and frees the channel: any process may open it at once, this process as well. Data that next() has not
+  /// returned are lost; earlier spans stay readable. Also complete when it throws because the card did not stop. Ignored the
+  /// second time.
   void close();
 
   /// True between start() and stop(): more data may come.
   bool running() const;
   /// Place of the thread that calls next(): "on NUMA node 1 (CPUs 8-15)", or "free: ..." and the reason.
   const std::string& place() const;
-  /// The buffer. While a copy of this pointer exists, the bytes of spans stay mapped, also after close() and the destructor; but a superpage that was
-  /// returned may change until the card stops.
+  /// The buffer. While a copy of this pointer exists, the bytes of spans stay mapped, also after close() and the destructor;
+  /// but a superpage that was returned may change until the card stops.
   std::shared_ptr<const void> memory() const;
 
  private:

@@ -10,7 +10,8 @@
 namespace rodeo {
 
 /// What the link, the card or the router reported about a chunk. FELIX publishes no numeric values for these (its names are
-/// FW_TRUNC, SW_TRUNC, FW_MALF, SW_MALF, FW_CRC); the bits are Rodeo's, and a fragment's chunk header has them as "felix status".
+/// FW_TRUNC, SW_TRUNC, FW_MALF, SW_MALF, FW_CRC); the bits are Rodeo's, and a fragment's chunk header has them as "felix
+/// status".
 namespace chunk_status {
 inline constexpr std::uint8_t kOk = 0x00;
 inline constexpr std::uint8_t kFirmwareTruncated = 0x01;

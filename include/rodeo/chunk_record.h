@@ -1,4 +1,5 @@
-// The chunk record: the form of a chunk in a fragment's ROD data, with its sizes, writer and reader (docs/formats/rod-data.md).
+// The chunk record: the form of a chunk in a fragment's ROD data, with its sizes, writer and reader
+// (docs/formats/rod-data.md).
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,8 @@ constexpr std::size_t chunk_record_bytes(std::size_t bytes) {
   return chunk_header_bytes(bytes) + bytes + chunk_padding_bytes(bytes);
 }
 
-/// Writes chunk_header_bytes(bytes); sets header.size from `bytes`. The caller then writes the chunk's bytes, and zeros up to the next word.
+/// Writes chunk_header_bytes(bytes); sets header.size from `bytes`. The caller then writes the chunk's bytes, and zeros up
+/// to the next word.
 inline void store_chunk_header(std::byte* at, ChunkHeader header, std::size_t bytes) {
   const bool is_long = bytes >= kLongChunkBytes;
   header.size = is_long ? kLongChunk : static_cast<std::uint16_t>(sizeof header + bytes);
@@ -81,8 +83,8 @@ inline ChunkExtent load_chunk_header(std::span<const std::byte> from) {
   return chunk;
 }
 
-/// Calls visit(const ChunkHeader&, record, bytes) for each whole record in `data`: `record` is all of it, `bytes` the chunk's. Returns
-/// where it stopped: data.size() if nothing is left.
+/// Calls visit(const ChunkHeader&, record, bytes) for each whole record in `data`: `record` is all of it, `bytes` the
+/// chunk's. Returns where it stopped: data.size() if nothing is left.
 template <typename Byte, typename Visit>
 std::size_t for_each_whole_chunk(std::span<Byte> data, Visit&& visit) {
   std::size_t at = 0;

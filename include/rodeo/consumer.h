@@ -18,23 +18,24 @@ class FragmentConsumer {
  public:
   virtual ~FragmentConsumer() = default;
 
-  /// Takes a fragment. Called by any builder or consumer thread; may block while this consumer's queue is full. This back-pressure
-  /// reaches the builder, the input and at last the trigger. A consumer that may change fragments forwards them
-  /// after its work; one that only reads forwards them at insertion and keeps a shared reference.
+  /// Takes a fragment. Called by any builder or consumer thread; may block while this consumer's queue is full. This
+  /// back-pressure reaches the builder, the input and at last the trigger. A consumer that may change fragments forwards
+  /// them after its work; one that only reads forwards them at insertion and keeps a shared reference.
   virtual void insert(FragmentPtr fragment) = 0;
 
   /// Throws std::exception with a complete sentence if it fails.
   virtual void start() {}
 
-  /// The run is about to end: fragments still come, but a consumer that waits for other processes must not wait without limit. Any thread, also repeatedly; not
-  /// called if the input ends by itself.
+  /// The run is about to end: fragments still come, but a consumer that waits for other processes must not wait without
+  /// limit. Any thread, also repeatedly; not called if the input ends by itself.
   virtual void run_ends() {}
 
-  /// The run must end now: the consumer drops queued or kept fragments, counts them as `given_up` or under its own name, and stop() returns soon. Called by
-  /// another thread while stop() works.
+  /// The run must end now: the consumer drops queued or kept fragments, counts them as `given_up` or under its own name, and
+  /// stop() returns soon. Called by another thread while stop() works.
   virtual void give_up() {}
 
-  /// Processes the queue, then ends its threads. All fragments were inserted before; called in list order. A std::exception ends the run as ABORTED.
+  /// Processes the queue, then ends its threads. All fragments were inserted before; called in list order. A std::exception
+  /// ends the run as ABORTED.
   virtual void stop() {}
 
   /// The next consumer, or nullptr at the end of the list; set before start().
@@ -70,8 +71,8 @@ class FragmentConsumer {
   FragmentConsumer* next_ = nullptr;
 };
 
-/// A user's work on every fragment. May change the bytes of the payload, not its structure (chunk headers stay); may change its size
-/// within the configured limit with resize(). One object serves one thread.
+/// A user's work on every fragment. May change the bytes of the payload, not its structure (chunk headers stay); may change
+/// its size within the configured limit with resize(). One object serves one thread.
 class FragmentWork {
  public:
   virtual ~FragmentWork() = default;
@@ -79,8 +80,8 @@ class FragmentWork {
   /// The payload is one contiguous piece if wants_contiguous(), else the fragment's parts.
   virtual bool wants_contiguous() const { return false; }
 
-  /// The work only reads the payload (it may still set the fragment's status). Otherwise a fragment with memory that must not be
-  /// written (Fragment::writable == false) is copied before the work.
+  /// The work only reads the payload (it may still set the fragment's status). Otherwise a fragment with memory that must
+  /// not be written (Fragment::writable == false) is copied before the work.
   virtual bool read_only() const { return false; }
 
   /// Works on one fragment. An exception is caught, flags the fragment as corrupt and is counted.

@@ -25,8 +25,8 @@ inline constexpr std::uint32_t kDummy = 0x20;
 inline constexpr std::uint32_t kLinksRemoved = 0x10000;
 }  // namespace fragment_status
 
-/// A piece of the ROD data. Parts are multiples of 4 bytes, except in FULL mode, where a chunk's bytes are a part of their own and
-/// padding follows in the next. A chunk header is always in one part, and so are a chunk's bytes.
+/// A piece of the ROD data. Parts are multiples of 4 bytes, except in FULL mode, where a chunk's bytes are a part of their
+/// own and padding follows in the next. A chunk header is always in one part, and so are a chunk's bytes.
 struct FragmentPart {
   std::byte* data = nullptr;
   std::size_t size = 0;  ///< bytes

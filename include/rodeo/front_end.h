@@ -1,4 +1,5 @@
-// Sends messages to front-ends, for programs, through a router that has their cards (`rodeo route`, docs/protocols/front-ends.md).
+// Sends messages to front-ends, for programs, through a router that has their cards (`rodeo route`,
+// docs/protocols/front-ends.md).
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,8 @@
 
 namespace rodeo {
 
-/// The exception of the functions below: what is wrong and what to do. `code` is "transport.link_owned" and so on (`rodeo explain`).
+/// The exception of the functions below: what is wrong and what to do. `code` is "transport.link_owned" and so on (`rodeo
+/// explain`).
 class FrontEndError : public std::runtime_error {
  public:
   FrontEndError(std::string code, const std::string& message) : std::runtime_error(message), code_(std::move(code)) {}
@@ -42,25 +44,26 @@ struct FrontEndAnswer {
       {};  ///< from a front-end that answers at once (CRU); a FELIX link answers on its link to the host
 };
 
-/// Links to front-ends, claimed at the router that has their cards: only the owner can send to them while this object exists. Move only; one thread. Waits for
-/// each answer at most `patience`. Messages of a link arrive in the order sent. After a connection broke, or an answer was late,
-/// all calls throw transport.closed; unanswered messages may or may not have arrived. Destroy this object before you claim again; the router
-/// may need some milliseconds to notice.
+/// Links to front-ends, claimed at the router that has their cards: only the owner can send to them while this object
+/// exists. Move only; one thread. Waits for each answer at most `patience`. Messages of a link arrive in the order sent.
+/// After a connection broke, or an answer was late, all calls throw transport.closed; unanswered messages may or may not
+/// have arrived. Destroy this object before you claim again; the router may need some milliseconds to notice.
 class FrontEndSender {
  public:
-  /// `links`: FIDs of links of one router, with or without the direction bit; a link named twice counts once. Throws FrontEndError: transport.no_front_end
-  /// (no router has all of them), transport.link_owned, transport.secret, transport.version, transport.closed.
+  /// `links`: FIDs of links of one router, with or without the direction bit; a link named twice counts once. Throws
+  /// FrontEndError: transport.no_front_end (no router has all of them), transport.link_owned, transport.secret,
+  /// transport.version, transport.closed.
   static FrontEndSender claim(std::span<const Fid> links, const FrontEndOptions& options = {});
   FrontEndSender(FrontEndSender&&) noexcept;
   FrontEndSender& operator=(FrontEndSender&&) noexcept;
   ~FrontEndSender();
 
-  /// Sends at most 65,535 bytes. Returns when the card has the message, with the front-end's immediate answer. Throws the error in an answer, too. Skips the
-  /// answers of earlier post()s.
+  /// Sends at most 65,535 bytes. Returns when the card has the message, with the front-end's immediate answer. Throws the
+  /// error in an answer, too. Skips the answers of earlier post()s.
   std::vector<std::byte> send(Fid link, std::span<const std::byte> message);
 
-  /// The same without waiting for the answer, for many messages: returns the message's number. Waits while 64 are not answered. The next call sends what the
-  /// connection does not take at once.
+  /// The same without waiting for the answer, for many messages: returns the message's number. Waits while 64 are not
+  /// answered. The next call sends what the connection does not take at once.
   std::uint64_t post(Fid link, std::span<const std::byte> message);
   /// The answers of post(), one each, in order; nothing if none is outstanding.
   std::optional<FrontEndAnswer> next_answer();

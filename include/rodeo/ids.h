@@ -63,8 +63,8 @@ struct L1Id {
 /// Number of a link within one process, without gaps; used in the hot path.
 using LinkIndex = std::uint16_t;
 
-/// Position of an event in the order of accepted triggers, unwrapped to 64 bits; increases over a whole run. A reset of the event counter may
-/// skip numbers.
+/// Position of an event in the order of accepted triggers, unwrapped to 64 bits; increases over a whole run. A reset of the
+/// event counter may skip numbers.
 using Sequence = std::uint64_t;
 
 }  // namespace rodeo

@@ -12,7 +12,8 @@
 
 namespace rodeo {
 
-/// A piece of input memory with the runs found in it. Owned by the input; valid from poll() until the last reference is dropped.
+/// A piece of input memory with the runs found in it. Owned by the input; valid from poll() until the last reference is
+/// dropped.
 struct Page {
   std::span<const ChunkRun> runs;
   class DataStream* stream = nullptr;
@@ -29,15 +30,16 @@ enum class PollStatus : std::uint8_t {
   end,    ///< no more data will come
 };
 
-/// Counters of one stream; any thread may read them at any time. Every chunk that the stream saw but did not deliver is in one of
-/// them by name.
+/// Counters of one stream; any thread may read them at any time. Every chunk that the stream saw but did not deliver is in
+/// one of them by name.
 struct StreamCounters {
   std::uint64_t chunks = 0;  ///< delivered, in runs
   std::uint64_t bytes = 0;   ///< payload bytes delivered
   std::uint64_t pages = 0;
 };
 
-/// One ordered sequence of pages. poll() and clock_ns() are called by one thread, the worker that opened it; release() by any.
+/// One ordered sequence of pages. poll() and clock_ns() are called by one thread, the worker that opened it; release() by
+/// any.
 class DataStream {
  public:
   virtual ~DataStream() = default;
@@ -48,8 +50,8 @@ class DataStream {
   /// The last reference to a page is gone; its memory may be reused. Pages may come back in any order. Any thread.
   virtual void release(Page& page) noexcept = 0;
 
-  /// Time up to which this stream has delivered everything that was sent, on the input's own clock (monotonic, nanoseconds). Event
-  /// time-outs use it: an input that falls behind holds its clock back, so no loss is invented.
+  /// Time up to which this stream has delivered everything that was sent, on the input's own clock (monotonic, nanoseconds).
+  /// Event time-outs use it: an input that falls behind holds its clock back, so no loss is invented.
   virtual std::uint64_t clock_ns() const = 0;
 
   virtual StreamCounters counters() const = 0;
@@ -58,8 +60,8 @@ class DataStream {
   /// gets high. Any thread.
   virtual double memory_fill() const { return 0; }
 
-  /// Number of sources (cards) that this stream reads in turn and that run independently. The progress of one source says nothing about the
-  /// others, so a builder limits their distance with hold(). Constant.
+  /// Number of sources (cards) that this stream reads in turn and that run independently. The progress of one source says
+  /// nothing about the others, so a builder limits their distance with hold(). Constant.
   virtual std::uint32_t sources() const { return 1; }
 
   /// The source (below sources()) of a link: all runs of a page have the same source. Constant.
@@ -68,13 +70,13 @@ class DataStream {
   /// True once poll() has delivered all data of this source. By the polling worker.
   virtual bool source_ended(std::uint32_t /*source*/) const { return false; }
 
-  /// While held, poll() leaves the data of this source in place: memory fills, and finally the source is busy. Released, it reads them again.
-  /// While a source is held, `empty` says that the others are drained, clock_ns() follows the others, and `end` does not occur. Only called if there
-  /// are several sources, by the polling worker.
+  /// While held, poll() leaves the data of this source in place: memory fills, and finally the source is busy. Released, it
+  /// reads them again. While a source is held, `empty` says that the others are drained, clock_ns() follows the others, and
+  /// `end` does not occur. Only called if there are several sources, by the polling worker.
   virtual void hold(std::uint32_t /*source*/, bool /*held*/) {}
 
-  /// The data of this link are no longer needed, or needed again: a stream may leave out unwanted data before decoding, without counting them. At
-  /// first all links are wanted. Called between two poll(), by the polling worker.
+  /// The data of this link are no longer needed, or needed again: a stream may leave out unwanted data before decoding,
+  /// without counting them. At first all links are wanted. Called between two poll(), by the polling worker.
   virtual void want(LinkIndex /*link*/, bool /*wanted*/) {}
 };
 
@@ -88,8 +90,8 @@ struct NamedCounter {
   std::uint64_t value = 0;
 };
 
-/// Brings the data of one process. The application's thread creates it from the configuration, then connects, starts, stops and destroys
-/// it.
+/// Brings the data of one process. The application's thread creates it from the configuration, then connects, starts, stops
+/// and destroys it.
 class DataInput {
  public:
   virtual ~DataInput() = default;
@@ -97,8 +99,8 @@ class DataInput {
   /// Every link that this input can deliver, in a fixed order.
   virtual std::span<const Fid> links() const = 0;
 
-  /// Opens a stream that carries just these links; ChunkRun::link is the position in `links`. Called before start(), once per
-  /// worker. Throws std::runtime_error with a complete sentence if a link is unknown or already taken.
+  /// Opens a stream that carries just these links; ChunkRun::link is the position in `links`. Called before start(), once
+  /// per worker. Throws std::runtime_error with a complete sentence if a link is unknown or already taken.
   virtual std::unique_ptr<DataStream> open(std::span<const Fid> links) = 0;
 
   /// Opens the trigger list (TTC packets as chunks of TTC format), if this input carries it; nullptr otherwise.
@@ -106,23 +108,24 @@ class DataInput {
 
   virtual void start() = 0;
 
-  /// Ends the flow: streams deliver the data under way, then end; also if start() was not called, or threw. May be called again. Returns at once.
+  /// Ends the flow: streams deliver the data under way, then end; also if start() was not called, or threw. May be called
+  /// again. Returns at once.
   virtual void stop() = 0;
 
-  /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (refused while busy), "lost_..." (each ends a run INCOMPLETE), faults by name. Any thread,
-  /// once the streams are open.
+  /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (refused while busy), "lost_..." (each ends a run
+  /// INCOMPLETE), faults by name. Any thread, once the streams are open.
   virtual std::vector<NamedCounter> counters() const { return {}; }
 
-  /// The reason why this input cannot continue: one complete sentence, constant from then on; empty: no failure. It ends the run: the application
-  /// calls stop(), and the report is ABORTED with this sentence. Streams must reach PollStatus::end as after any stop(). Any thread, at any
-  /// time, about twenty times a second: does not block and does not throw.
+  /// The reason why this input cannot continue: one complete sentence, constant from then on; empty: no failure. It ends the
+  /// run: the application calls stop(), and the report is ABORTED with this sentence. Streams must reach PollStatus::end as
+  /// after any stop(). Any thread, at any time, about twenty times a second: does not block and does not throw.
   virtual std::string failure() const { return {}; }
 
   /// CPU seconds used by this input's own threads.
   virtual double cpu_seconds() const { return 0; }
 
-  /// The begin of each group in links(). A group shares a path, for example one DMA channel of a card. If one thread reads a whole group, no data are
-  /// decoded twice. Ascending, the first is 0. Constant.
+  /// The begin of each group in links(). A group shares a path, for example one DMA channel of a card. If one thread reads a
+  /// whole group, no data are decoded twice. Ascending, the first is 0. Constant.
   virtual std::vector<std::size_t> link_groups() const { return {0}; }
 };
 

@@ -2,7 +2,8 @@
 //
 //   #include <rodeo/plugin.h>
 //   RODEO_PLUGIN(registry) {
-//     registry.add_extractor({.name = "my_detector", .help = "16-bit L1 id in the first two bytes"}, {.l1id_bits = 16}, &extract);
+//     registry.add_extractor({.name = "my_detector", .help = "16-bit L1 id in the first two bytes"}, {.l1id_bits = 16},
+//                            &extract);
 //   }
 #pragma once
 

@@ -4,8 +4,8 @@
 //      public:
 //       rodeo::Selected select(const rodeo::WholeEvent& event) override {
 //         const rodeo::EventRob* rob = event.find({0x00420001});
-//         return rob != nullptr && energy_of(rob->contiguous(scratch_)) > threshold_ ? rodeo::Selected::accept({{"physics", "Main"}})
-//                                                                                  : rodeo::Selected::reject();
+//         const bool high = rob != nullptr && energy_of(rob->contiguous(scratch_)) > threshold_;
+//         return high ? rodeo::Selected::accept({{"physics", "Main"}}) : rodeo::Selected::reject();
 //       }
 //     };
 //     RODEO_PLUGIN(registry) {
@@ -73,7 +73,8 @@ struct WholeEvent {
   }
 };
 
-/// A stream: type (physics, calibration, debug, express, monitoring) and name, of letters, digits, `_` and `-`, at most 16 and 32.
+/// A stream: type (physics, calibration, debug, express, monitoring) and name, of letters, digits, `_` and `-`, at most 16
+/// and 32.
 struct SelectedStream {
   std::string type = "physics";
   std::string name = "Main";
@@ -93,8 +94,8 @@ struct Selected {
   static Selected more(std::vector<SourceId> robs) { return {Verdict::more, {}, std::move(robs)}; }
 };
 
-/// One object serves one thread of a filter node. If select() throws, or its verdict cannot be carried out, the event goes to a debug stream. Events that
-/// lack fragments are never passed to it.
+/// One object serves one thread of a filter node. If select() throws, or its verdict cannot be carried out, the event goes
+/// to a debug stream. Events that lack fragments are never passed to it.
 class EventSelection {
  public:
   virtual ~EventSelection() = default;

@@ -1,5 +1,5 @@
-// A setting is declared once: a member of a struct, with name, help and limits. The declaration gives the keys of a component and the
-// struct for its factory; the default is the member's value in a default-constructed struct.
+// A setting is declared once: a member of a struct, with name, help and limits. The declaration gives the keys of a
+// component and the struct for its factory; the default is the member's value in a default-constructed struct.
 //
 //     struct Calibration {
 //       double gain = 1;

@@ -10,7 +10,8 @@
 
 namespace rodeo {
 
-/// The trigger information in a chunk format. L1 ids have 1 to 32 bits without a reset counter, or 24 bits with one; other formats are refused.
+/// The trigger information in a chunk format. L1 ids have 1 to 32 bits without a reset counter, or 24 bits with one; other
+/// formats are refused.
 struct TriggerFields {
   std::uint8_t l1id_bits = 24;  ///< valid low bits of the L1 id, which continue from 0 when they wrap
   bool has_ecr = false;         ///< bits 24..31 are the ECR counter; each of its steps restarts the 24 low bits at 0
@@ -35,15 +36,16 @@ class TriggerExtractor {
   /// Constant for the lifetime of the object.
   virtual TriggerFields fields() const = 0;
 
-  /// Fills l1ids[i] and bcids[i] for i in [first, first + n) of the run (index 0 of the arrays is chunk `first`) and returns how
-  /// many leading chunks were readable; the next chunk, if any, counts as malformed, and the function is called again for the rest.
-  /// It should not throw. After an exception it is called again for half as many chunks, down to one, because the failing chunk is unknown: that chunk is lost
-  /// (`plugin_threw`), the others are not. So the result for a chunk must not depend on earlier calls.
+  /// Fills l1ids[i] and bcids[i] for i in [first, first + n) of the run (index 0 of the arrays is chunk `first`) and returns
+  /// how many leading chunks were readable; the next chunk, if any, counts as malformed, and the function is called again
+  /// for the rest. It should not throw. After an exception it is called again for half as many chunks, down to one, because
+  /// the failing chunk is unknown: that chunk is lost (`plugin_threw`), the others are not. So the result for a chunk must
+  /// not depend on earlier calls.
   virtual std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
                                 std::uint16_t* bcids) = 0;
 
-  /// Trigger type of one chunk; called once per event, only if fields().has_trigger_type. After an exception the event has type 0 and is flagged
-  /// (data corruption).
+  /// Trigger type of one chunk; called once per event, only if fields().has_trigger_type. After an exception the event has
+  /// type 0 and is flagged (data corruption).
   virtual std::uint8_t trigger_type(std::span<const std::byte> chunk) {
     (void)chunk;
     return 0;
@@ -58,8 +60,8 @@ class IntegrityChecker {
  public:
   virtual ~IntegrityChecker() = default;
 
-  /// Returns how many leading chunks of [first, first + n) are good; the next chunk is corrupt, and the function is called again for the rest.
-  /// A chunk for which it throws is corrupt.
+  /// Returns how many leading chunks of [first, first + n) are good; the next chunk is corrupt, and the function is called
+  /// again for the rest. A chunk for which it throws is corrupt.
   virtual std::uint32_t check(const ChunkRun& run, std::uint32_t first, std::uint32_t n) = 0;
 };
 

@@ -1,4 +1,5 @@
-// Checks that runs are read up to the first malformed chunk, that the BCID is corrected, and that no damaged chunk passes the check.
+// Checks that runs are read up to the first malformed chunk, that the BCID is corrected, and that no damaged chunk passes
+// the check.
 #include "calorimeter.h"
 
 #include <cstdio>

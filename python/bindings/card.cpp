@@ -90,8 +90,8 @@ struct Whole {
   std::shared_ptr<const void> memory;
 };
 
-/// Reads one DMA channel by whole superpages. A superpage returns to the card when the next one is requested. Any thread, without the
-/// GIL: each call holds the mutex only briefly, so that stop() can run between two polls of a waiting next().
+/// Reads one DMA channel by whole superpages. A superpage returns to the card when the next one is requested. Any thread,
+/// without the GIL: each call holds the mutex only briefly, so that stop() can run between two polls of a waiting next().
 class PyDma {
  public:
   PyDma(std::shared_ptr<OpenCard> card, const CardDmaOptions& options)

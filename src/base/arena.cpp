@@ -25,7 +25,8 @@ std::byte* map(std::size_t bytes, int flags) {
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 
-// Anonymous memory that starts on a 2 MiB boundary, so that the kernel can back it with transparent huge pages from the first byte.
+// Anonymous memory that starts on a 2 MiB boundary, so that the kernel can back it with transparent huge pages from the
+// first byte.
 std::byte* map_transparent(std::size_t bytes) {
   std::byte* memory = map(bytes + kTwoMiB, MAP_NORESERVE);
   if (memory == nullptr) return nullptr;

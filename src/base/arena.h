@@ -10,8 +10,9 @@ namespace rodeo::base {
 
 enum class PageKind : unsigned char { huge_1g, huge_2m, transparent };
 
-/// A fixed piece of zeroed memory. Tries 1 GiB pages if it is large enough for them, then 2 MiB pages, then plain memory with
-/// transparent huge pages; kind() says which it got. The constructor touches all of it, so there are no page faults later.
+/// A fixed piece of zeroed memory. Tries 1 GiB pages if it is large enough for them, then 2 MiB pages, then plain memory
+/// with transparent huge pages; kind() says which it got. The constructor touches all of it, so there are no page faults
+/// later.
 class Arena {
  public:
   Arena() = default;

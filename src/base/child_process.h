@@ -30,10 +30,11 @@ class ChildProcess {
     std::function<bool()> first = {};
   };
 
-  /// Waits until exec has succeeded. Errors base.process and base.resources, with the system's reason: the process could not be made, or the program
-  /// not be executed.
+  /// Waits until exec has succeeded. Errors base.process and base.resources, with the system's reason: the process could not
+  /// be made, or the program not be executed.
   static Result<ChildProcess> start(const Settings& settings);
-  /// Forks a copy of this process that runs `work` and exits: with 0, or with 1 if `work` throws. It ends with the thread that made it. Error base.process.
+  /// Forks a copy of this process that runs `work` and exits: with 0, or with 1 if `work` throws. It ends with the thread
+  /// that made it. Error base.process.
   static Result<ChildProcess> fork(const std::function<void()>& work);
 
   ChildProcess() = default;

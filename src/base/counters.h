@@ -19,8 +19,8 @@ struct CounterInfo {
   std::string_view help;  ///< one sentence
 };
 
-/// One thread's block of counters, on cache lines of its own. Only the owner calls add() and raise(); any thread reads. `Enum` has a last value
-/// `count`.
+/// One thread's block of counters, on cache lines of its own. Only the owner calls add() and raise(); any thread reads.
+/// `Enum` has a last value `count`.
 template <typename Enum>
 class alignas(kCacheLine) CounterBlock {
  public:

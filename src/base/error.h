@@ -8,8 +8,8 @@
 
 namespace rodeo {
 
-/// An expected failure. `code` is "room.reason" (explained by `rodeo explain`), `what` one sentence with values in it, `where`
-/// file:line:column or the object concerned, `next` tells the user what to do; `where` and `next` may be empty.
+/// An expected failure. `code` is "room.reason" (explained by `rodeo explain`), `what` one sentence with values in it,
+/// `where` file:line:column or the object concerned, `next` tells the user what to do; `where` and `next` may be empty.
 struct Error {
   std::string code;
   std::string what;
@@ -26,10 +26,11 @@ struct Error {
 template <typename T>
 using Result = std::expected<T, Error>;
 
-/// The value of a Result; if it holds an error, the enclosing function returns the error: `auto file = RODEO_TRY(open(path));`.
-/// Not inside a braced list: g++ 12 would not destroy the members made before it.
+/// The value of a Result; if it holds an error, the enclosing function returns the error: `auto file =
+/// RODEO_TRY(open(path));`. Not inside a braced list: g++ 12 would not destroy the members made before it.
 #define RODEO_TRY(...) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (__VA_ARGS__), )
-/// The same; adds a context to the error, evaluated only if there is one: `RODEO_TRY_WITHIN(read(id), fmt::format("card {}", number))`.
+/// The same; adds a context to the error, evaluated only if there is one: `RODEO_TRY_WITHIN(read(id), fmt::format("card {}",
+/// number))`.
 #define RODEO_TRY_WITHIN(result, context) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (result), .within(context))
 
 #define RODEO_TRY_AS(name, result, with_context)                             \

@@ -38,15 +38,17 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// For main(): closed standard streams become /dev/null. Otherwise a file opened later could get the number of one, and messages would be written into
-/// that file. stdin and stdout still fail, because input not read or output not printed is an error.
+/// For main(): closed standard streams become /dev/null. Otherwise a file opened later could get the number of one, and
+/// messages would be written into that file. stdin and stdout still fail, because input not read or output not printed is an
+/// error.
 void occupy_standard_streams();
 
-/// A pipe: bytes written to the second end are read from the first. Close-on-exec; neither end is descriptor 0, 1 or 2, even if these are closed.
-/// Error base.resources.
+/// A pipe: bytes written to the second end are read from the first. Close-on-exec; neither end is descriptor 0, 1 or 2, even
+/// if these are closed. Error base.resources.
 Result<std::array<UniqueFd, 2>> make_pipe();
 
-/// True for errors of accept() after which poll() reports the waiting client again at once: without a pause the caller would loop.
+/// True for errors of accept() after which poll() reports the waiting client again at once: without a pause the caller would
+/// loop.
 bool out_of_descriptors(int error);
 
 /// The result of a transfer.
@@ -71,11 +73,12 @@ struct ReceivedFds {
   bool no_room = false;    ///< the process or the system had no descriptor number left
 };
 
-/// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks as the socket does.
+/// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks as the
+/// socket does.
 IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {});
 
-/// Waits until the socket is ready for `events` of poll(), or the deadline has passed (false). Use one deadline for all pieces of a
-/// transfer: otherwise a peer that sends a byte now and then could delay it without limit.
+/// Waits until the socket is ready for `events` of poll(), or the deadline has passed (false). Use one deadline for all
+/// pieces of a transfer: otherwise a peer that sends a byte now and then could delay it without limit.
 bool wait_for(int socket, short events, std::chrono::steady_clock::time_point deadline);
 
 /// Sends all of it, waiting at most `patience` for room; works on blocking and non-blocking sockets.
@@ -90,12 +93,13 @@ IoResult receive_now(int socket, std::span<std::byte> into, ReceivedFds& fds);
 /// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
 IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience);
 
-/// A connected socket (blocking, close-on-exec). Waits at most `patience` for the server to accept. Errors base.socket, base.resources.
+/// A connected socket (blocking, close-on-exec). Waits at most `patience` for the server to accept. Errors base.socket,
+/// base.resources.
 Result<UniqueFd> connect_unix(const std::filesystem::path& path,
                               std::chrono::milliseconds patience = std::chrono::seconds{5});
 
-/// A listening socket (non-blocking, close-on-exec, mode 0600) of type SOCK_STREAM or SOCK_SEQPACKET. The name must be free. Errors base.runtime_dir,
-/// base.resources, base.socket (a path that is too long for a socket).
+/// A listening socket (non-blocking, close-on-exec, mode 0600) of type SOCK_STREAM or SOCK_SEQPACKET. The name must be free.
+/// Errors base.runtime_dir, base.resources, base.socket (a path that is too long for a socket).
 Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64, int type = SOCK_STREAM);
 
 /// Whether a process listens on this stream socket; true if unknown.

@@ -12,10 +12,10 @@
 
 namespace rodeo::base {
 
-/// Open addressing, at most half full, without tombstones. Entries further from their home slot stand first (Robin Hood), so a search ends early. Ids come
-/// nearly in order: groups of sixteen consecutive ids lie side by side, and the golden ratio spreads the groups evenly over the table, so that series of
-/// ids do not collide, wherever a counter restarts. A call is O(1), except for ids chosen to collide.
-/// `Id`: an unsigned number, or a type with one as `value`. Not thread-safe.
+/// Open addressing, at most half full, without tombstones. Entries further from their home slot stand first (Robin Hood), so
+/// a search ends early. Ids come nearly in order: groups of sixteen consecutive ids lie side by side, and the golden ratio
+/// spreads the groups evenly over the table, so that series of ids do not collide, wherever a counter restarts. A call is
+/// O(1), except for ids chosen to collide. `Id`: an unsigned number, or a type with one as `value`. Not thread-safe.
 template <typename Id>
 class IdTable {
  public:

@@ -57,7 +57,8 @@ class LatencySummary {
   std::uint64_t max_ns_ = 0;
 };
 
-/// Latencies, preferably of one thread: several threads may record(), but slow each other down. Any thread may add_to(); 9 KiB.
+/// Latencies, preferably of one thread: several threads may record(), but slow each other down. Any thread may add_to(); 9
+/// KiB.
 class alignas(kCacheLine) LatencyHistogram {
  public:
   void record(std::uint64_t ns) {

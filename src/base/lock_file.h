@@ -11,7 +11,8 @@
 
 namespace rodeo::base {
 
-/// The locked part of the file: the whole with flock(), or bytes with an open file description lock (these ignore each other).
+/// The locked part of the file: the whole with flock(), or bytes with an open file description lock (these ignore each
+/// other).
 struct LockedPart {
   bool bytes = false;
   off_t first = 0;
@@ -22,8 +23,8 @@ struct LockedPart {
   static constexpr LockedPart all_bytes() { return {true, 0, 0}; }
 };
 
-/// An exclusive lock on the file that has the name now. Other processes remove files of dead owners under the same lock. A lock
-/// on a file that lost its name protects nothing, and is never returned.
+/// An exclusive lock on the file that has the name now. Other processes remove files of dead owners under the same lock. A
+/// lock on a file that lost its name protects nothing, and is never returned.
 class LockFile {
  public:
   /// Cleaning up holds the lock for a moment, an owner for its whole life: waiting this long tells the two apart.

@@ -1,4 +1,5 @@
-// The same log for programs: JSON lines in the file that RODEO_LOG_JSON names, in addition to the lines for people (docs/protocols/logs.md).
+// The same log for programs: JSON lines in the file that RODEO_LOG_JSON names, in addition to the lines for people
+// (docs/protocols/logs.md).
 #pragma once
 
 #include <cstdint>
@@ -33,10 +34,10 @@ struct LogRecord {
   LogFields fields = {};
 };
 
-/// A file to which records are appended, one JSON line each. Any thread. Not for data paths: takes a lock and writes to the page cache.
-/// Its growth is bounded. A message repeated within a second is counted and reported as `repeats`. Lines above the rate in `limits` are left
-/// out and counted; the next line reports them. A file that is too long is renamed to PATH.1, replacing the previous PATH.1.
-/// Several processes may append to one file.
+/// A file to which records are appended, one JSON line each. Any thread. Not for data paths: takes a lock and writes to the
+/// page cache. Its growth is bounded. A message repeated within a second is counted and reported as `repeats`. Lines above
+/// the rate in `limits` are left out and counted; the next line reports them. A file that is too long is renamed to PATH.1,
+/// replacing the previous PATH.1. Several processes may append to one file.
 class LogFile {
  public:
   struct Limits {
@@ -87,7 +88,8 @@ class LogFile {
 /// Sets the run that this process takes part in; nothing: none. Any thread.
 void set_log_run(std::optional<std::uint32_t> number);
 
-/// Writes to the file only, for messages that reach people in another way. Does nothing if RODEO_LOG_JSON is not set. Any thread.
+/// Writes to the file only, for messages that reach people in another way. Does nothing if RODEO_LOG_JSON is not set. Any
+/// thread.
 void log_to_file(const LogRecord& record);
 
 }  // namespace rodeo::base

@@ -8,7 +8,8 @@
 
 namespace rodeo::base {
 
-/// Number of edits (insert, delete, change, swap of neighbours) from one word to the other; upper and lower case, `-` and `_` count as equal.
+/// Number of edits (insert, delete, change, swap of neighbours) from one word to the other; upper and lower case, `-` and
+/// `_` count as equal.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// Up to `most` known names that `name` probably stands for, nearest first; empty if none is near.

@@ -16,8 +16,8 @@ namespace rodeo::base {
 /// Cores that this process may use; at least 1.
 inline unsigned usable_cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-/// Calls work() on `threads` threads at once, including the caller's, or on fewer if the system has no more, and waits for all. Rethrows the first
-/// exception after all have ended.
+/// Calls work() on `threads` threads at once, including the caller's, or on fewer if the system has no more, and waits for
+/// all. Rethrows the first exception after all have ended.
 template <typename Work>
 void on_threads(unsigned threads, Work&& work) {
   std::mutex mutex;

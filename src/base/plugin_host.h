@@ -11,8 +11,8 @@
 
 namespace rodeo::base {
 
-/// Loads plug-ins into one registry. Used by the application's thread during set-up. Libraries stay loaded until the process ends:
-/// objects that they made may live anywhere.
+/// Loads plug-ins into one registry. Used by the application's thread during set-up. Libraries stay loaded until the process
+/// ends: objects that they made may live anywhere.
 class PluginHost {
  public:
   struct Plugin {
@@ -25,8 +25,8 @@ class PluginHost {
 
   void add_directory(std::filesystem::path directory) { directories_.push_back(std::move(directory)); }
 
-  /// The search path for names, in order: RODEO_PLUGIN_PATH (colon-separated), the configuration's directories, the installed
-  /// lib/rodeo/plugins, `plugins` and lib/rodeo/plugins beside the running command, and its own directory.
+  /// The search path for names, in order: RODEO_PLUGIN_PATH (colon-separated), the configuration's directories, the
+  /// installed lib/rodeo/plugins, `plugins` and lib/rodeo/plugins beside the running command, and its own directory.
   std::vector<std::filesystem::path> search_path() const;
 
   /// The library file of `name`: libNAME.so or NAME.so in the search path; a name with a `/` is a path, relative to `base`.

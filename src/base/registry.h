@@ -64,7 +64,8 @@ class ComponentRegistry final : public Registry {
   /// In the order of registration.
   const std::vector<std::unique_ptr<Component>>& components() const { return components_; }
 
-  /// Make a component by name. An exception of a factory becomes an error base.component_failed that names kind and component.
+  /// Make a component by name. An exception of a factory becomes an error base.component_failed that names kind and
+  /// component.
   Result<std::unique_ptr<DataInput>> make_input(std::string_view name, const Parameters& parameters) const;
   Result<std::unique_ptr<FragmentBuilder>> make_builder(std::string_view name, const Parameters& parameters,
                                                         const BuilderContext& context) const;

@@ -1,5 +1,5 @@
-// The directory of sockets and locks that processes of one user share: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo if that directory
-// exists and belongs to the user, else /tmp/rodeo-UID.
+// The directory of sockets and locks that processes of one user share: $RODEO_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rodeo if
+// that directory exists and belongs to the user, else /tmp/rodeo-UID.
 #pragma once
 
 #include <filesystem>

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kBlock = 64;
 
-// The constants are the first 32 fractional bits of the square (cube) roots of the first primes: exact in a long double of 64 bits.
+// The constants are the first 32 fractional bits of the square (cube) roots of the first primes: exact in a long double of
+// 64 bits.
 std::uint32_t fraction_bits(long double root) { return static_cast<std::uint32_t>((root - std::floor(root)) * 0x1p32L); }
 
 struct Constants {

@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4): identifies a configuration or a library by its contents; with a key (RFC 2104) proves knowledge of a secret.
+// SHA-256 (FIPS 180-4): identifies a configuration or a library by its contents; with a key (RFC 2104) proves knowledge of a
+// secret.
 #pragma once
 
 #include <array>

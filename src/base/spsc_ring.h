@@ -12,8 +12,9 @@ namespace rodeo::base {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// Fixed capacity, rounded up to a power of two, at least 2; allocated at construction. When full, try_push() returns false and the value stays with the
-/// caller. One thread calls try_push(), one other try_pop(). T is default-constructible and move-assignable; a slot keeps the moved-from value after a pop.
+/// Fixed capacity, rounded up to a power of two, at least 2; allocated at construction. When full, try_push() returns false
+/// and the value stays with the caller. One thread calls try_push(), one other try_pop(). T is default-constructible and
+/// move-assignable; a slot keeps the moved-from value after a pop.
 template <typename T>
 class SpscRing {
  public:

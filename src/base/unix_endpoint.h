@@ -9,8 +9,8 @@
 
 namespace rodeo::base {
 
-/// Listens at a path, for this user only. Replaces a dead process's socket of this name, but not a living one's. The destructor removes the
-/// socket, and the lock file while it is still locked. Move only; one thread at a time.
+/// Listens at a path, for this user only. Replaces a dead process's socket of this name, but not a living one's. The
+/// destructor removes the socket, and the lock file while it is still locked. Move only; one thread at a time.
 class UnixEndpoint {
  public:
   struct Settings {

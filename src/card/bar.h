@@ -12,11 +12,13 @@
 
 namespace rodeo::card {
 
-/// For any thread, and any number of processes at once. A mapped access is one load or store and never waits; a trapped access waits at most as long as
-/// the function's back end does. An access outside the BAR, or not aligned, returns card.bad_access. 64-bit accesses need a card with 64-bit registers.
+/// For any thread, and any number of processes at once. A mapped access is one load or store and never waits; a trapped
+/// access waits at most as long as the function's back end does. An access outside the BAR, or not aligned, returns
+/// card.bad_access. 64-bit accesses need a card with 64-bit registers.
 class Bar {
  public:
-  /// Maps the ranges that can be mapped. Error card.no_region if the card has no such BAR. `function` must outlive the object.
+  /// Maps the ranges that can be mapped. Error card.no_region if the card has no such BAR. `function` must outlive the
+  /// object.
   static Result<Bar> open(pci::Function& function, unsigned number);
 
   unsigned number() const { return number_; }
@@ -27,7 +29,8 @@ class Bar {
   Result<void> write32(std::uint64_t offset, std::uint32_t value) const;
   Result<void> write64(std::uint64_t offset, std::uint64_t value) const;
 
-  /// The register if it lies in mapped memory, else an empty one. For loops that cannot afford a check at each access. Empty in a forked child.
+  /// The register if it lies in mapped memory, else an empty one. For loops that cannot afford a check at each access. Empty
+  /// in a forked child.
   template <typename Word>
   pci::MappedRegister<Word> mapped(std::uint64_t offset) const {
     if (!owner_.here()) return {};

@@ -1,4 +1,5 @@
-// An open readout card: its type, its registers by declared name, its BARs. Configuration and monitoring may open a card many times at once.
+// An open readout card: its type, its registers by declared name, its BARs. Configuration and monitoring may open a card
+// many times at once.
 #pragma once
 
 #include <array>
@@ -27,11 +28,12 @@ std::optional<std::uint16_t> register_map_of(std::string_view name);
 /// The declared registers; nullptr for an unknown card.
 const card_registers::RegisterMap* map_of(CardType type);
 
-/// For any thread. Each call waits at most as long as the function's back end does. Errors name the register. In a forked child each access is card.forked.
+/// For any thread. Each call waits at most as long as the function's back end does. Errors name the register. In a forked
+/// child each access is card.forked.
 class Card {
  public:
-  /// Error card.unknown_type if the PCI id is not known, unless `found.any_device` is set: then the card has BARs and no declared registers.
-  /// Error card.all_ones if the card does not answer, unless `found.unasked` is set.
+  /// Error card.unknown_type if the PCI id is not known, unless `found.any_device` is set: then the card has BARs and no
+  /// declared registers. Error card.all_ones if the card does not answer, unless `found.unasked` is set.
   static Result<std::unique_ptr<Card>> open(const pci::FoundFunction& found);
   /// Takes a function that is already open.
   static Result<std::unique_ptr<Card>> adopt(std::unique_ptr<pci::Function> function, const pci::FoundFunction& found);
@@ -40,8 +42,8 @@ class Card {
   const pci::Address& address() const { return function_->address(); }
   const pci::FoundFunction& found() const { return found_; }
   pci::Function& function() { return *function_; }
-  /// Takes the kernel lock on a byte (lock.h) of the function's own node or, without a node, of its lock file. Nothing for a card that has neither.
-  /// Error card.locked names the owner if it is known.
+  /// Takes the kernel lock on a byte (lock.h) of the function's own node or, without a node, of its lock file. Nothing for a
+  /// card that has neither. Error card.locked names the owner if it is known.
   Result<std::optional<pci::ByteLock>> lock(unsigned byte, const std::string& what, std::chrono::milliseconds patience = {});
   const card_registers::RegisterMap& map() const;
   /// 0 or 1; nothing if the card reports neither.
@@ -56,18 +58,20 @@ class Card {
   Result<std::uint64_t> read64(const card_registers::Register& reg, std::uint32_t index = 0);
   Result<std::uint32_t> read(const card_registers::Register& reg, std::uint32_t index = 0);
   Result<void> write(const card_registers::Register& reg, std::uint64_t value, std::uint32_t index = 0);
-  /// Reads a register, changes one field and writes it back, under a lock against other processes that modify this card. Returns the written word.
+  /// Reads a register, changes one field and writes it back, under a lock against other processes that modify this card.
+  /// Returns the written word.
   Result<std::uint32_t> modify(const card_registers::Register& reg, card_registers::Field field, std::uint32_t value,
                                std::uint32_t index = 0);
   /// Modifies any 32-bit word in this way. The field has 1 to 32 bits and lies within the word, else card.bad_access.
   Result<std::uint32_t> modify_at(unsigned bar, std::uint64_t offset, card_registers::Field field, std::uint32_t value);
-  /// Takes the lock for changing a part of a word: hold it from the read to the write. Waits for two seconds, then returns card.locked.
+  /// Takes the lock for changing a part of a word: hold it from the read to the write. Waits for two seconds, then returns
+  /// card.locked.
   Result<std::optional<pci::ByteLock>> lock_word(unsigned bar, std::uint64_t offset);
 
   /// Error card.all_ones if the card does not answer: a register that is never all ones reads as all ones.
   Result<void> check_answers();
-  /// Error card.unknown_map if the places of the registers in BAR 2 are not known: a FELIX with an unknown map. Called before every access to a
-  /// declared register of BAR 2, every write, and DMA.
+  /// Error card.unknown_map if the places of the registers in BAR 2 are not known: a FELIX with an unknown map. Called
+  /// before every access to a declared register of BAR 2, every write, and DMA.
   Result<void> check_map() const;
   /// The map version of a FELIX: major << 8 | minor.
   std::optional<std::uint16_t> map_version() const { return map_version_; }

@@ -16,7 +16,8 @@ struct SequenceId {
   auto operator<=>(const SequenceId&) const = default;
 };
 
-/// "0233:1": three to five decimal digits (fewer would be taken for a place in the list), and the endpoint, 0 if it is left out.
+/// "0233:1": three to five decimal digits (fewer would be taken for a place in the list), and the endpoint, 0 if it is left
+/// out.
 struct SerialId {
   std::uint32_t serial = 0;
   unsigned endpoint = 0;

@@ -6,8 +6,8 @@
 
 namespace rodeo::card {
 
-/// For a loop that polls a register. A stop of the emulator or of this process must not use up the patience: the time between two polls
-/// counts as a tenth of the patience at most, however long it was.
+/// For a loop that polls a register. A stop of the emulator or of this process must not use up the patience: the time
+/// between two polls counts as a tenth of the patience at most, however long it was.
 class CardWait {
  public:
   using Clock = std::chrono::steady_clock;

@@ -41,12 +41,12 @@ std::vector<CardEntry> list_cards(const CardSource& source = {});
 Result<CardEntry> find_card(std::string_view text, const CardSource& source = {});
 Result<CardEntry> find_card(const CardId& id, const CardSource& source = {});
 
-/// Finds several cards at once: lists the cards once for all numbers and serial numbers, and asks emulated cards that are named
-/// by address together. Returns one result for each id, in their order.
+/// Finds several cards at once: lists the cards once for all numbers and serial numbers, and asks emulated cards that are
+/// named by address together. Returns one result for each id, in their order.
 std::vector<Result<CardEntry>> find_cards(const std::vector<std::string>& ids, const CardSource& source = {});
 
-/// Calls `work(i)` for 0 to `count`-1: for emulated cards (`emulated(i)`), which may be silent, on up to 32 threads; for the others
-/// on the calling thread, one after the other. Returns when all are done.
+/// Calls `work(i)` for 0 to `count`-1: for emulated cards (`emulated(i)`), which may be silent, on up to 32 threads; for the
+/// others on the calling thread, one after the other. Returns when all are done.
 void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& emulated,
                  const std::function<void(std::size_t)>& work);
 

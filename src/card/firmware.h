@@ -18,7 +18,8 @@ class FirmwareTable {
   /// The versions that this driver was written for, and those of the emulated cards.
   static FirmwareTable built_in();
 
-  /// Adds a local version as compatible. Error card.bad_firmware_table if the hash is not one to eight hexadecimal digits. Leading zeros do not matter.
+  /// Adds a local version as compatible. Error card.bad_firmware_table if the hash is not one to eight hexadecimal digits.
+  /// Leading zeros do not matter.
   Result<void> add(std::string_view hash, std::string name);
 
   /// The name; "v2.0 (old)" for a version that is not compatible; the hash itself for an unknown version.

@@ -38,9 +38,9 @@ struct HugePageHost {
   static Result<void> write_huge_pages(const std::filesystem::path& file, std::uint64_t pages);
 };
 
-/// Bytes that could become huge pages of a NUMA node: its free memory and its reclaimable caches, at most the available memory
-/// of the whole host, minus a reserve for other programs (an eighth of the node's memory, 512 MiB at least).
-/// 0 if the kernel does not report these numbers.
+/// Bytes that could become huge pages of a NUMA node: its free memory and its reclaimable caches, at most the available
+/// memory of the whole host, minus a reserve for other programs (an eighth of the node's memory, 512 MiB at least). 0 if the
+/// kernel does not report these numbers.
 std::uint64_t bytes_for_huge_pages(unsigned node, const std::filesystem::path& root = "/");
 
 /// Sets the number of pages of a pool until the next boot. Changes nothing if the memory is too small for them

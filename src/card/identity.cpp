@@ -19,7 +19,8 @@ namespace cru = card_registers::cru;
 namespace crorc = card_registers::crorc;
 namespace felix = card_registers::felix;
 
-// The register has the number if any program has asked for it since power-on; else the card fetches it from an EEPROM or the flash.
+// The register has the number if any program has asked for it since power-on; else the card fetches it from an EEPROM or the
+// flash.
 Result<std::optional<std::uint32_t>> fetch_serial(Card& card, const card_registers::Register& command, std::uint32_t value,
                                                   const card_registers::Register& serial,
                                                   std::chrono::milliseconds patience) {

@@ -1,5 +1,5 @@
-// Values that a running card reports, under the names that ReadoutCard's tools send to monitoring. Status, metrics, packet monitor and Prometheus
-// use them (docs/reference/card-metrics.md).
+// Values that a running card reports, under the names that ReadoutCard's tools send to monitoring. Status, metrics, packet
+// monitor and Prometheus use them (docs/reference/card-metrics.md).
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,8 @@ struct Measurement {
   const MeasuredField* find(std::string_view field) const;
 };
 
-/// Reads one group. Values that the card's firmware does not have are absent. Changes nothing in the card. `links` has one bit for each wanted link.
+/// Reads one group. Values that the card's firmware does not have are absent. Changes nothing in the card. `links` has one
+/// bit for each wanted link.
 Result<std::vector<Measurement>> measure(Card& card, Group group, std::uint32_t links = UINT32_MAX);
 
 /// Triggers that a CRU has seen since its start; 32-bit and 16-bit counters of the card.

@@ -25,14 +25,14 @@ struct SyntheticMachine {
   std::vector<unsigned> allowed;  ///< CPUs that the process may use
 };
 
-/// `wanted` is "card" (the card's node: `card_node` from sysfs, -1 if not known), "off", or a node's number. With "card", readers stay free on a
-/// machine with one node and for a card without a node. They also stay free if the process may use no CPU of the node. Error card.bad_numa: another
-/// word, or a number that no node has.
+/// `wanted` is "card" (the card's node: `card_node` from sysfs, -1 if not known), "off", or a node's number. With "card",
+/// readers stay free on a machine with one node and for a card without a node. They also stay free if the process may use no
+/// CPU of the node. Error card.bad_numa: another word, or a number that no node has.
 Result<ReaderPlace> reader_place(std::string_view wanted, int card_node,
                                  const std::optional<SyntheticMachine>& machine = {});
 
-/// Keeps the calling thread on the place's CPUs while the object lives. If the same thread destroys the object, it gets its own CPUs back. A thread
-/// that is pinned already (its CPUs are not those of the process's first thread) is left alone.
+/// Keeps the calling thread on the place's CPUs while the object lives. If the same thread destroys the object, it gets its
+/// own CPUs back. A thread that is pinned already (its CPUs are not those of the process's first thread) is left alone.
 class StayAtCard {
  public:
   explicit StayAtCard(const ReaderPlace& place);

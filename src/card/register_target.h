@@ -35,19 +35,21 @@ struct RegisterSpace {
   unsigned word_bytes = 4;         // width at addresses that the map does not know
 };
 
-/// Finds `text`: a name of the map, with [index] for rows, or a byte address (decimal or 0x...), which needs `bar`. Errors: card.unknown_register
-/// (with the nearest names), card.bad_access (address not aligned; BAR missing, or not the BAR of the name).
+/// Finds `text`: a name of the map, with [index] for rows, or a byte address (decimal or 0x...), which needs `bar`. Errors:
+/// card.unknown_register (with the nearest names), card.bad_access (address not aligned; BAR missing, or not the BAR of the
+/// name).
 Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_view text, std::optional<unsigned> bar);
 
-/// Checks whether the target may be written: card.read_only if it is declared read-only, unless `force` is set. Call this before writing a register
-/// that a user or a program chose.
+/// Checks whether the target may be written: card.read_only if it is declared read-only, unless `force` is set. Call this
+/// before writing a register that a user or a program chose.
 Result<void> may_write(const RegisterTarget& target, bool force = false);
 
 /// Reads the register at its width. All ones are believed only of a card that answers: else card.all_ones.
 Result<std::uint64_t> read_register(Card& card, const RegisterTarget& target);
 /// Writes it, if it may be written (may_write()) and the card's map is known.
 Result<void> write_register(Card& card, const RegisterTarget& target, std::uint64_t value, bool force = false);
-/// Changes `width` bits from `position` up, with the checks of both and under a lock against other processes. Returns the value written.
+/// Changes `width` bits from `position` up, with the checks of both and under a lock against other processes. Returns the
+/// value written.
 Result<std::uint64_t> modify_register(Card& card, const RegisterTarget& target, unsigned position, unsigned width,
                                       std::uint64_t value, bool force = false);
 

@@ -1,4 +1,5 @@
-// `rodeo card flash`: the firmware in a C-RORC's flash memory (flash and flash-read of ReadoutCard, same text files: a word a line).
+// `rodeo card flash`: the firmware in a C-RORC's flash memory (flash and flash-read of ReadoutCard, same text files: a word
+// a line).
 #include <fmt/format.h>
 #include <unistd.h>
 

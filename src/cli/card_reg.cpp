@@ -1,4 +1,5 @@
-// `rodeo card reg`: single registers, by declared name or byte address (reg-read, reg-write, reg-modify and reg-read-range of ReadoutCard).
+// `rodeo card reg`: single registers, by declared name or byte address (reg-read, reg-write, reg-modify and reg-read-range
+// of ReadoutCard).
 #include <fmt/format.h>
 
 #include "card/pci/lock.h"

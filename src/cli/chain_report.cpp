@@ -108,7 +108,8 @@ int badness(Condition condition) {
   return static_cast<int>(std::ranges::find(kOrder, condition) - std::begin(kOrder));
 }
 
-/// The largest number of chunks that the damage found by inputs can have cost, by the same counters as in python/rodeo/control/state/balance.py.
+/// The largest number of chunks that the damage found by inputs can have cost, by the same counters as in
+/// python/rodeo/control/state/balance.py.
 std::uint64_t most_damaged(const Reports& reports) {
   // A block or page of 64 KiB is full of chunks of 8 bytes with their trailers.
   constexpr std::uint64_t kOfABlock = 8192;
@@ -133,9 +134,10 @@ std::uint64_t most_damaged(const Reports& reports) {
 }
 
 /// Chunks of all processes: sent chunks are in fragments, or lost for a reason. The cards count the sent chunks. If a card
-/// left no report, the routers' counts are used, else the readouts'. The rest has the terms of python/rodeo/control/state/balance.py,
-/// in the same order: pages that readouts did not acknowledge; links that a router left out, at most one chunk for each trigger
-/// and link; chunks lost with a router or readout without a report; damage that an input found, at most what fits into the damaged places.
+/// left no report, the routers' counts are used, else the readouts'. The rest has the terms of
+/// python/rodeo/control/state/balance.py, in the same order: pages that readouts did not acknowledge; links that a router
+/// left out, at most one chunk for each trigger and link; chunks lost with a router or readout without a report; damage that
+/// an input found, at most what fits into the damaged places.
 Json chunks_of(const ChainRun& run) {
   const Reports readouts(run, "readout");
   const Reports routers(run, "router");
@@ -227,7 +229,8 @@ Json farm_of(const ChainRun& run) {
   const farm::Decided decided =
       run.decided.value_or(farm::Decided{events("accepted"), events("rejected"), events("debug"), events("readout_died")});
   const std::uint64_t all = decided.all();
-  // Without the card's report: the events of the supervisor. If it was restarted, no report has all events, and the sum is unknown.
+  // Without the card's report: the events of the supervisor. If it was restarted, no report has all events, and the sum is
+  // unknown.
   std::optional<std::uint64_t> triggers;
   if (emulators.complete()) {
     triggers = count(emulators.sum({"trigger", "accepted"}));

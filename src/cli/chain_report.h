@@ -39,7 +39,8 @@ std::string chain_report_text(const Json& report);
 /// The last line: says whether each trigger is accounted for; `in_files` of them are in files that were read back.
 std::string chain_sum_text(const Json& report, std::uint64_t in_files);
 
-/// True if each trigger is in one place, and all accepted and debug events are in files. Where no process counted the triggers, only the files are checked.
+/// True if each trigger is in one place, and all accepted and debug events are in files. Where no process counted the
+/// triggers, only the files are checked.
 bool chain_sum_holds(const Json& report, std::uint64_t in_files);
 
 }  // namespace rodeo::cli

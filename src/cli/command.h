@@ -66,8 +66,8 @@ class Option {
   std::function<Result<void>(std::string_view)> assign_;
 };
 
-/// A verb, or a noun with verbs below it. References to option values must stay valid until the action has run: keep them in a
-/// std::shared_ptr<Options> that the action captures.
+/// A verb, or a noun with verbs below it. References to option values must stay valid until the action has run: keep them in
+/// a std::shared_ptr<Options> that the action captures.
 class Command {
  public:
   Command(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
@@ -81,8 +81,8 @@ class Command {
   Command& paragraph(std::string text);
 
   /// Names: "-n,--number" for options, "FILE" (no dashes) for positional arguments. T: std::string, double, int, unsigned,
-  /// std::int64_t, std::uint64_t, std::optional of one of these (to see whether it was given), or std::vector of one (repeatable).
-  /// The value at the time of the declaration is shown as the default.
+  /// std::int64_t, std::uint64_t, std::optional of one of these (to see whether it was given), or std::vector of one
+  /// (repeatable). The value at the time of the declaration is shown as the default.
   template <typename T>
   Option& option(std::string names, T& value, std::string help);
   Option& flag(std::string names, bool& value, std::string help);

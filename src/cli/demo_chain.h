@@ -8,7 +8,8 @@
 
 namespace rodeo::cli {
 
-/// Runs the chain for the time of the options, reads the files of its recorder back, prints the report and writes it to the options' file.
+/// Runs the chain for the time of the options, reads the files of its recorder back, prints the report and writes it to the
+/// options' file.
 Result<ExitCode> run_chain(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                            const std::filesystem::path& configuration);
 

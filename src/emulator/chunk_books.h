@@ -24,11 +24,13 @@ inline constexpr std::size_t kBlockFates = static_cast<std::size_t>(BlockFate::c
 inline constexpr std::array<std::string_view, kBlockFates> kChunkCounters{
     "chunks", "chunks_dropped", "chunks_lost", "chunks_corrupted", "chunks_unmapped", "chunks_cut_off"};
 
-/// Counters of chunks that a link should have sent and that never reached the host; not part of `chunks`. Chunks cut off at an end are not here.
+/// Counters of chunks that a link should have sent and that never reached the host; not part of `chunks`. Chunks cut off at
+/// an end are not here.
 inline constexpr std::array<std::string_view, 5> kChunkLosses{"chunks_dropped", "chunks_lost", "chunks_corrupted",
                                                               "chunks_unmapped", "chunks_link_down"};
 
-/// Sums of a function. Every chunk that a link should have sent counts exactly once: in `chunks`, in `link_down`, or in an open block.
+/// Sums of a function. Every chunk that a link should have sent counts exactly once: in `chunks`, in `link_down`, or in an
+/// open block.
 struct ChunkBooks {
   std::array<std::uint64_t, kBlockFates> chunks{};  ///< by the fate of the block in which they begin
   std::uint64_t cut_short = 0;                      ///< sent chunks of which the host gets only a part
@@ -39,8 +41,8 @@ struct ChunkBooks {
   std::uint64_t open() const { return begun - std::accumulate(chunks.begin(), chunks.end(), std::uint64_t{0}); }
 };
 
-/// The chunks in the open block of one E-link. A chunk shares the fate of the block in which it begins. A reader that has the start
-/// of a chunk delivers it, cut short if the rest is missing; without the start, the rest is useless.
+/// The chunks in the open block of one E-link. A chunk shares the fate of the block in which it begins. A reader that has
+/// the start of a chunk delivers it, cut short if the rest is missing; without the start, the rest is useless.
 class OpenBlockBooks {
  public:
   void begins(std::uint64_t chunks) { begun_ += chunks; }

@@ -193,8 +193,9 @@ void CruCard::identify_links() {
   }
 }
 
-/// The payload of the superpage is written: its size goes into the FIFO, then it is counted. If a fault loses it, the next data overwrite it, and
-/// the host gets one superpage fewer back, always the last one: it takes superpages in the order in which it gave them.
+/// The payload of the superpage is written: its size goes into the FIFO, then it is counted. If a fault loses it, the next
+/// data overwrite it, and the host gets one superpage fewer back, always the last one: it takes superpages in the order in
+/// which it gave them.
 void CruCard::close(Link& link) {
   copies_done();
   const bool lose = std::exchange(link.lose, false);

@@ -61,7 +61,8 @@ void CruCard::take_frames() {
   if (settings_.drop) triggers_->done(count);
 }
 
-/// A gap: the next trigger does not follow the last one; only other cards had those between. Due frames that are not begun are cut off.
+/// A gap: the next trigger does not follow the last one; only other cards had those between. Due frames that are not begun
+/// are cut off.
 void CruCard::jump(std::uint64_t sequence) {
   if (frames_due_ == 0) first_frame_ = sequence;
   const std::uint64_t pending = frames_due_ - frames_done_;

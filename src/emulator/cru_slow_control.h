@@ -1,4 +1,5 @@
-// The front-ends behind a CRU's links, as slow control sees them: a slow control adapter, a GBTx, and an echo of single words.
+// The front-ends behind a CRU's links, as slow control sees them: a slow control adapter, a GBTx, and an echo of single
+// words.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ class SlowControl {
  public:
   static constexpr std::size_t kMostWords = 1024;  // words waiting to be read; further words are lost, as in a full FIFO
 
-  /// Answers a frame. An odd command reads what the even command before it wrote, channel by channel; 0xd1 of the ADC (channel 20) reads the
-  /// chip's id. A channel that an SCA does not have, or an invalid command, gets the error flag.
+  /// Answers a frame. An odd command reads what the even command before it wrote, channel by channel; 0xd1 of the ADC
+  /// (channel 20) reads the chip's id. A channel that an SCA does not have, or an invalid command, gets the error flag.
   void exchange_sca(std::uint32_t command, std::uint32_t data);
   std::uint32_t sca_command() const { return sca_command_; }
   std::uint32_t sca_data() const { return sca_data_; }

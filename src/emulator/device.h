@@ -24,7 +24,8 @@ struct Region {
   int fd = -1;  ///< memory of the mappable areas; owned by the device
 };
 
-/// A function. Several client threads may call it at once. A call blocks at most until the DMA engine has finished its current write.
+/// A function. Several client threads may call it at once. A call blocks at most until the DMA engine has finished its
+/// current write.
 class Device {
  public:
   virtual ~Device() = default;

@@ -16,11 +16,12 @@
 
 namespace rodeo::emulator {
 
-/// The most maps of one client. All clients share the limit of the process (vm.max_map_count, 65530 by default), so one client must not
-/// use all of it.
+/// The most maps of one client. All clients share the limit of the process (vm.max_map_count, 65530 by default), so one
+/// client must not use all of it.
 inline constexpr std::size_t kMaxDmaMaps = 4096;
 
-/// The maps of all clients of one function. The server's threads add and remove; the DMA engine looks up and writes under a Use.
+/// The maps of all clients of one function. The server's threads add and remove; the DMA engine looks up and writes under a
+/// Use.
 class DmaMaps {
  public:
   explicit DmaMaps(std::size_t max_maps = kMaxDmaMaps) : max_maps_(max_maps) {}
@@ -40,7 +41,8 @@ class DmaMaps {
   /// Maps whose file was shortened while mapped; data written there are lost.
   std::uint64_t lost_maps() const { return lost_maps_.load(std::memory_order_relaxed); }
 
-  /// While an object lives, no memory is unmapped. One at a time; keep it short (about a megabyte), so that unmapping does not wait.
+  /// While an object lives, no memory is unmapped. One at a time; keep it short (about a megabyte), so that unmapping does
+  /// not wait.
   class Use {
    public:
     explicit Use(DmaMaps& maps);
@@ -48,15 +50,16 @@ class DmaMaps {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
-    /// The memory of [address, address + bytes) of a client, within one map. It may be shorter than asked, and is empty if it is not
-    /// mapped or not writable. Until this thread's next call, access is safe even if the file is cut.
+    /// The memory of [address, address + bytes) of a client, within one map. It may be shorter than asked, and is empty if
+    /// it is not mapped or not writable. Until this thread's next call, access is safe even if the file is cut.
     std::span<std::byte> find(ClientId client, std::uint64_t address, std::uint64_t bytes, bool write = true);
     /// Copies, also across maps; false if part of the range is not mapped.
     bool write(ClientId client, std::uint64_t address, std::span<const std::byte> bytes);
     bool read(ClientId client, std::uint64_t address, std::span<std::byte> bytes);
     /// True if this client's maps hold the whole range, writable.
     bool holds(ClientId client, std::uint64_t address, std::uint64_t bytes) const;
-    /// The client whose maps hold the whole range. If several do: the last one that lent its start; an earlier one may have left unnoticed.
+    /// The client whose maps hold the whole range. If several do: the last one that lent its start; an earlier one may have
+    /// left unnoticed.
     std::optional<ClientId> owner(std::uint64_t address, std::uint64_t bytes) const;
 
    private:

@@ -17,8 +17,8 @@ class DmaWriter {
   DmaWriter(DmaMaps::Use& use, ClientId client, std::span<std::byte> bounce, std::atomic<std::uint64_t>& faults)
       : use_(use), client_(client), bounce_(bounce), faults_(faults) {}
 
-  /// Lets `make(std::byte*)` write a piece of `bytes` at `address`. More pieces may follow it, up to `ahead` bytes in all. False if
-  /// part of the piece is not mapped.
+  /// Lets `make(std::byte*)` write a piece of `bytes` at `address`. More pieces may follow it, up to `ahead` bytes in all.
+  /// False if part of the piece is not mapped.
   template <typename Make>
   bool write(std::uint64_t address, std::size_t bytes, std::uint64_t ahead, Make&& make) {
     if (address != next_ || memory_.size() < bytes) memory_ = use_.find(client_, address, ahead);

@@ -60,13 +60,15 @@ class Emulator {
   /// A fault with a duration ends by itself, at a poll().
   Result<void> inject(const std::string& id, const Fault& fault);
 
-  /// See TriggerAuthority::hold_run() and release(). Returns the triggers accepted so far. Error emulator.follows if this process follows an authority.
+  /// See TriggerAuthority::hold_run() and release(). Returns the triggers accepted so far. Error emulator.follows if this
+  /// process follows an authority.
   Result<std::uint64_t> hold_triggers();
   Result<void> release_triggers(std::optional<unsigned> wait_for);
   /// See TriggerAuthority::advance_marks(). The same error.
   Result<trigger::TriggerAuthority::Next> advance_marks(const trigger::TriggerAuthority::Advance& advance);
 
-  /// Ends the DMA of all functions for good; then a report is final. Data in progress are lost and counted; registers still answer.
+  /// Ends the DMA of all functions for good; then a report is final. Data in progress are lost and counted; registers still
+  /// answer.
   void finish();
 
   /// While DMA is running, the values of different functions are not of the same moment.

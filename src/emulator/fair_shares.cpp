@@ -20,8 +20,8 @@ constexpr double kSlowerByFar = 4;
 constexpr double kDenied = 0.03;  // share of the time; a scheduler's own work takes less
 constexpr double kNewest = 0.25;  // weight of the newest value in the smoothed time of a piece
 
-/// How long the calling thread was ready and had no processor (Linux: the second number of schedstat); 0 if the kernel does not
-/// report it.
+/// How long the calling thread was ready and had no processor (Linux: the second number of schedstat); 0 if the kernel does
+/// not report it.
 std::uint64_t denied_ns() {
   thread_local const base::UniqueFd file(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
   std::array<char, 64> text{};

@@ -8,14 +8,14 @@
 
 namespace rodeo::emulator {
 
-/// Members do work of one kind, each on its own thread. A scheduler alone leaves differences of some tens of per cent between
-/// them for seconds; a bus gives each its turn. So a member that is ahead of the slowest competitor waits for a moment, and
-/// leaves the processor to the others. Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): a member does not get back
-/// what it did not ask for while it was away.
+/// Members do work of one kind, each on its own thread. A scheduler alone leaves differences of some tens of per cent
+/// between them for seconds; a bus gives each its turn. So a member that is ahead of the slowest competitor waits for a
+/// moment, and leaves the processor to the others. Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): a member does
+/// not get back what it did not ask for while it was away.
 ///
 /// Members do not wait for a member that rests, has not worked for a while, is far slower, or whose thread gets a processor
-/// whenever it is ready: that member does not want more. They also do not wait if there are enough processors, or if the kernel
-/// does not report how long threads wait. Any thread may call; a member belongs to one thread at a time.
+/// whenever it is ready: that member does not want more. They also do not wait if there are enough processors, or if the
+/// kernel does not report how long threads wait. Any thread may call; a member belongs to one thread at a time.
 class FairShares {
  public:
   class Member {

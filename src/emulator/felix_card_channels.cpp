@@ -1,4 +1,5 @@
-// The DMA channels of an emulated FELIX card: enabled descriptors, pointers of the circular memory, and blocks written there.
+// The DMA channels of an emulated FELIX card: enabled descriptors, pointers of the circular memory, and blocks written
+// there.
 #include <algorithm>
 #include <array>
 #include <cstring>

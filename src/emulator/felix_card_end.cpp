@@ -1,4 +1,5 @@
-// The end of the channels of an emulated FELIX card: after the accepted triggers, with the open blocks, or cut off and counted.
+// The end of the channels of an emulated FELIX card: after the accepted triggers, with the open blocks, or cut off and
+// counted.
 #include <algorithm>
 #include <array>
 
@@ -14,8 +15,8 @@ constexpr std::uint64_t kDropTurn = 4096;  // triggers that are counted as cut o
 
 }  // namespace
 
-/// The last to-host channel is not cut off: it ends after all accepted triggers, which other cards have, too. A channel that is stuck, or whose memory
-/// is gone, is cut off.
+/// The last to-host channel is not cut off: it ends after all accepted triggers, which other cards have, too. A channel that
+/// is stuck, or whose memory is gone, is cut off.
 bool FelixCard::ends_in_order(unsigned index) {
   if ((!taking_.any() && source_.oldest_ns() == FelixSource::kNone) || index >= felix::kToHostDescriptors || !bus_master())
     return false;
@@ -28,8 +29,8 @@ bool FelixCard::ends_in_order(unsigned index) {
 }
 
 void FelixCard::end(unsigned index) {
-  // A real card resets the position of a disabled descriptor to the start. This card ends in order and leaves the position where it ended; if
-  // the next lap would begin there, it shows the end of the memory.
+  // A real card resets the position of a disabled descriptor to the start. This card ends in order and leaves the position
+  // where it ended; if the next lap would begin there, it shows the end of the memory.
   const Channel& ended = channels_[index];
   if (ended.running() && ended.position == ended.start && ended.sent > 0)
     at(felix::reg("dma_position"), index).store(ended.end, std::memory_order_release);

@@ -16,7 +16,8 @@ struct FelixKernels {
                std::uint64_t* keys);
   /// Writes 64-bit words first, first + Provable::kStep ..., at any address.
   void (*words)(std::byte* to, std::size_t count, std::uint64_t first);
-  /// Copies a block past the caches; call copies_done() afterwards. `to` and `from` are aligned to 64 bytes; `bytes` is a multiple of 64.
+  /// Copies a block past the caches; call copies_done() afterwards. `to` and `from` are aligned to 64 bytes; `bytes` is a
+  /// multiple of 64.
   void (*copy_block)(std::byte* to, const std::byte* from, std::size_t bytes);
 };
 

@@ -75,7 +75,8 @@ std::size_t FelixSource::chunk_bytes_of(std::uint64_t key) const {
          (key >> 32) * (settings_.chunk_bytes_max - settings_.chunk_bytes + 1) / (std::uint64_t{1} << 32);
 }
 
-/// 8b/10b sends one character per byte. A GBT E-link adds two characters to a chunk; a FULL link adds two words of four, and pads to a word.
+/// 8b/10b sends one character per byte. A GBT E-link adds two characters to a chunk; a FULL link adds two words of four, and
+/// pads to a word.
 double FelixSource::wire_bytes(std::size_t chunk_bytes) const {
   return settings_.full_mode ? static_cast<double>(((chunk_bytes + 3) & ~std::size_t{3}) + 8)
                              : static_cast<double>(chunk_bytes + 2);
@@ -176,7 +177,8 @@ void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::size_t who
   }
 }
 
-/// Writes whole chunks of equal size from trigger `first` on, as many as the open block holds; returns their number. `kBytes` 0: use `bytes`.
+/// Writes whole chunks of equal size from trigger `first` on, as many as the open block holds; returns their number.
+/// `kBytes` 0: use `bytes`.
 template <std::size_t kBytes, typename TrailerWord>
 std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first, std::size_t bytes) {
   if constexpr (kBytes > 0) bytes = kBytes;

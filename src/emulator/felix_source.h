@@ -51,7 +51,8 @@ class BlockSink {
   virtual void lost(unsigned link) = 0;
 };
 
-/// For one thread. Allocates in the constructor only, except that the buffers of append() grow to its largest number of triggers.
+/// For one thread. Allocates in the constructor only, except that the buffers of append() grow to its largest number of
+/// triggers.
 class FelixSource {
  public:
   static constexpr unsigned kMaxLinks = 24;
@@ -84,7 +85,8 @@ class FelixSource {
   bool loops_back(unsigned link, unsigned elink) const;
   /// Sends one chunk with these bytes on an E-link that loops back.
   void loop_back(unsigned link, unsigned elink, std::span<const std::byte> message, BlockSink& sink, std::uint64_t now_ns);
-  /// Ends every block that began at `begun_ns` (append()'s clock) or before with a time-out, as firmware does with blocks of that age.
+  /// Ends every block that began at `begun_ns` (append()'s clock) or before with a time-out, as firmware does with blocks of
+  /// that age.
   void flush(BlockSink& sink, std::uint64_t begun_ns = kNone);
   /// No open block began before this time; kNone: no block is open.
   std::uint64_t oldest_ns() const { return oldest_ns_; }

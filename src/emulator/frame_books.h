@@ -5,8 +5,8 @@
 
 namespace rodeo::emulator {
 
-/// Frames of one link and their superpages. A frame counts as sent when a returned superpage holds a readable page of it: then a reader delivers the
-/// frame, cut short if other pages are missing. Not thread-safe.
+/// Frames of one link and their superpages. A frame counts as sent when a returned superpage holds a readable page of it:
+/// then a reader delivers the frame, cut short if other pages are missing. Not thread-safe.
 class FrameBooks {
  public:
   void begins() { open_ = true; }

@@ -8,8 +8,9 @@
 
 namespace rodeo::emulator {
 
-/// Lanes (links, or E-links) of one speed. A free lane may take data, and is then occupied for their transmission time. An idle lane catches up with
-/// at most ten milliseconds, so that a caller that polls rarely loses no capacity. Time is an argument (steady nanoseconds). For one thread.
+/// Lanes (links, or E-links) of one speed. A free lane may take data, and is then occupied for their transmission time. An
+/// idle lane catches up with at most ten milliseconds, so that a caller that polls rarely loses no capacity. Time is an
+/// argument (steady nanoseconds). For one thread.
 class LinkPacer {
  public:
   /// Bytes per second of each lane; 0: lanes are never occupied.

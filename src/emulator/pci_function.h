@@ -100,16 +100,18 @@ class PciFunction : public Device {
 
   /// One turn of the DMA engine, about a megabyte of work at most; returns whether there was any. On the DMA thread.
   virtual bool work() = 0;
-  /// After a turn without work: true if no work can come before a register is written. The thread then sleeps. Writes to registers that
-  /// are plain memory cannot wake it, so it looks once a millisecond while there are clients. On the DMA thread.
+  /// After a turn without work: true if no work can come before a register is written. The thread then sleeps. Writes to
+  /// registers that are plain memory cannot wake it, so it looks once a millisecond while there are clients. On the DMA
+  /// thread.
   virtual bool at_rest() const = 0;
-  /// Ends all writing, and releases the triggers; data in progress count as cut off in the books. The DMA thread is not in work(), and will not be
-  /// before reset_card(). Called with mutex() held.
+  /// Ends all writing, and releases the triggers; data in progress count as cut off in the books. The DMA thread is not in
+  /// work(), and will not be before reset_card(). Called with mutex() held.
   virtual void cut_off() = 0;
-  /// Ends DMA into the memory of this client, which has left; data in progress count as cut off in the books. False if there was no such DMA.
-  /// The DMA thread is not in work(). Called with mutex() held.
+  /// Ends DMA into the memory of this client, which has left; data in progress count as cut off in the books. False if there
+  /// was no such DMA. The DMA thread is not in work(). Called with mutex() held.
   virtual bool client_left(ClientId client) = 0;
-  /// Restores the state after power-on; registers are already restored. The DMA thread is not in work(). Called with mutex() held.
+  /// Restores the state after power-on; registers are already restored. The DMA thread is not in work(). Called with mutex()
+  /// held.
   virtual void reset_card() = 0;
   /// Adds the card's own values. The caller handles `bytes`, `running` and the counter of DMA faults.
   virtual void report_card(FunctionReport& report) const = 0;

@@ -1,4 +1,5 @@
-// The common part of a CRU's link and a C-RORC's channel: heartbeat frames that go page by page into a superpage, and the faults of both.
+// The common part of a CRU's link and a C-RORC's channel: heartbeat frames that go page by page into a superpage, and the
+// faults of both.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// The data of a CRU's or C-RORC's link: heartbeat frames as RDH pages with counting payload, or the internal generator's pattern.
+// The data of a CRU's or C-RORC's link: heartbeat frames as RDH pages with counting payload, or the internal generator's
+// pattern.
 #pragma once
 
 #include <cstddef>

@@ -12,15 +12,17 @@
 
 namespace rodeo::emulator {
 
-/// Made from a card's declared map. Not thread-safe: the card has a mutex. A register without behaviour holds the value written to it, if its map
-/// allows writes; a register of kind `command` reads 0. Addresses outside the map read 0 and ignore writes.
+/// Made from a card's declared map. Not thread-safe: the card has a mutex. A register without behaviour holds the value
+/// written to it, if its map allows writes; a register of kind `command` reads 0. Addresses outside the map read 0 and
+/// ignore writes.
 class RegisterFile {
  public:
   using Register = card_registers::Register;
   using Read = std::function<std::uint64_t(std::uint32_t index)>;
   using Write = std::function<void(std::uint32_t index, std::uint64_t value)>;
 
-  /// `bars`: number of BARs with this same map (a C-RORC has several). The index of a register of BAR n is n x total() plus its own.
+  /// `bars`: number of BARs with this same map (a C-RORC has several). The index of a register of BAR n is n x total() plus
+  /// its own.
   explicit RegisterFile(const card_registers::RegisterMap& map, unsigned bars = 1);
 
   void on_read(const Register& reg, Read read);

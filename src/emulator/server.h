@@ -18,8 +18,9 @@
 namespace rodeo::emulator {
 
 /// Listens from the constructor to the destructor on its own thread, and serves each client on a separate thread, so that an
-/// answer costs a bare exchange over a socket. Clients do not wait for each other, except if processors are few: then clients
-/// wait that are ahead of others with the same demand (FairShares). Throws SetupError: emulator.address_taken, base.socket.
+/// answer costs a bare exchange over a socket. Clients do not wait for each other, except if processors are few: then
+/// clients wait that are ahead of others with the same demand (FairShares). Throws SetupError: emulator.address_taken,
+/// base.socket.
 class Server {
  public:
   struct Options {

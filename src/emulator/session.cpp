@@ -58,7 +58,8 @@ std::uint64_t VfioUserSession::message_of_read(std::size_t first) const {
   for (std::size_t at = begin_; at < end_;) {
     const bool whole_header = end_ - at >= kHeaderBytes;
     const Header header = whole_header ? read_header(std::span(in_).subspan(at)) : Header{};
-    // A message with an incomplete header is the last one here. The descriptors came with it, or the read would have gone on.
+    // A message with an incomplete header is the last one here. The descriptors came with it, or the read would have gone
+    // on.
     const bool taker = !whole_header || takes_fds(header.command);
     if (at >= first && (taker || !found_taker)) {
       found = at;

@@ -1,5 +1,5 @@
-// One client's vfio-user session: bytes and descriptors in, replies out (docs/protocols/vfio-user.md). It has no socket, so that a
-// fuzzer can send anything.
+// One client's vfio-user session: bytes and descriptors in, replies out (docs/protocols/vfio-user.md). It has no socket, so
+// that a fuzzer can send anything.
 #pragma once
 
 #include <array>
@@ -35,9 +35,9 @@ class VfioUserSession {
 
   /// Room for the next bytes from the client; never empty. Call again after each received().
   std::span<std::byte> room();
-  /// One recvmsg filled `bytes` of room() and brought `fds`, which are taken out. The kernel ends a read after the bytes that descriptors were
-  /// sent with, and clients send one message at a time. So the descriptors belong to the last message that begins in this read, or to the
-  /// last one that takes descriptors, if there is one.
+  /// One recvmsg filled `bytes` of room() and brought `fds`, which are taken out. The kernel ends a read after the bytes
+  /// that descriptors were sent with, and clients send one message at a time. So the descriptors belong to the last message
+  /// that begins in this read, or to the last one that takes descriptors, if there is one.
   void received(std::size_t bytes, base::ReceivedFds& fds);
   /// Handles the next complete message; false if there is none, or over().
   bool take_message();
@@ -46,8 +46,9 @@ class VfioUserSession {
   void end() { over_ = true; }
 
   std::size_t reply_bytes() const { return out_.bytes().size(); }
-  /// Calls `send(bytes, descriptors)` for the replies, piece by piece, until it returns false; then drops all replies, sent or not. Descriptors go with the
-  /// first byte of their piece, which begins with their message; the device keeps them. Returns whether all were sent.
+  /// Calls `send(bytes, descriptors)` for the replies, piece by piece, until it returns false; then drops all replies, sent
+  /// or not. Descriptors go with the first byte of their piece, which begins with their message; the device keeps them.
+  /// Returns whether all were sent.
   template <typename Send>
   bool send_replies(Send&& send);
 

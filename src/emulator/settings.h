@@ -10,7 +10,8 @@
 
 namespace rodeo::emulator {
 
-/// The keys of a card. Keys that differ from EmulatedCardSettings are members here; `links` and `seed` apply to the card's type.
+/// The keys of a card. Keys that differ from EmulatedCardSettings are members here; `links` and `seed` apply to the card's
+/// type.
 struct CardKeys : EmulatedCardSettings {
   std::string link_speed = "0";
   std::uint32_t block_bytes = 1024;

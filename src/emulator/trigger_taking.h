@@ -24,7 +24,8 @@ class TriggerTaking {
 
   State state() const { return state_; }
   bool any() const { return state_ != State::none; }
-  /// Call once a turn, before taking triggers. True: triggers are held everywhere, so a look that finds none has seen the last.
+  /// Call once a turn, before taking triggers. True: triggers are held everywhere, so a look that finds none has seen the
+  /// last.
   bool follow(Wanted wanted) {
     static constexpr std::array<std::array<State, 4>, 3> kNext{{
         // nothing, data, pause, end

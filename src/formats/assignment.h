@@ -114,14 +114,16 @@ struct NodeWork {
   bool operator==(const NodeWork&) const = default;
 };
 
-/// The answer to WORK: sent when there are events, or decisions have become safe, or another WORK has come, or after the patience.
+/// The answer to WORK: sent when there are events, or decisions have become safe, or another WORK has come, or after the
+/// patience.
 struct NodeOrders {
   static constexpr std::uint32_t kOver = 1;
 
   std::uint64_t safe = 0;   ///< decisions up to this number are safe: no process asks for them again
   std::uint64_t first = 0;  ///< number of the first event here, from 1 in each session
   std::uint32_t flags = 0;
-  /// Number of older events that wait for room in the node: it gives back as many events that are newer than `newer_than` and wait for fragments.
+  /// Number of older events that wait for room in the node: it gives back as many events that are newer than `newer_than`
+  /// and wait for fragments.
   std::uint32_t give_back = 0;
   std::uint64_t newer_than = 0;
   std::vector<AssignedEvent> events = {};
@@ -130,13 +132,15 @@ struct NodeOrders {
   bool operator==(const NodeOrders&) const = default;
 };
 
-// Appends a message. Texts are cut to their limits, and unprintable characters become `?`; other values must be within their limits.
+// Appends a message. Texts are cut to their limits, and unprintable characters become `?`; other values must be within their
+// limits.
 void encode(const NodeHello& hello, std::vector<std::byte>& out);
 void encode(const NodeWelcome& welcome, std::vector<std::byte>& out);
 void encode(const NodeWork& work, std::vector<std::byte>& out);
 void encode(const NodeOrders& orders, std::vector<std::byte>& out);
 
-// Decodes whole messages and checks every number. The vectors of `out` keep their memory. Of another version, only the version is read.
+// Decodes whole messages and checks every number. The vectors of `out` keep their memory. Of another version, only the
+// version is read.
 Decoded<void> decode(std::span<const std::byte> bytes, NodeHello& out);
 Decoded<void> decode(std::span<const std::byte> bytes, NodeWelcome& out);
 Decoded<void> decode(std::span<const std::byte> bytes, NodeWork& out);

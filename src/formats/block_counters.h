@@ -79,8 +79,8 @@ inline constexpr std::array kBlockFlags{BlockCounter::given_up, BlockCounter::fi
                                         BlockCounter::firmware_malformed, BlockCounter::firmware_crc};
 constexpr bool is_flag(BlockCounter counter) { return std::ranges::find(kBlockFlags, counter) != kBlockFlags.end(); }
 
-/// True if the counter shows damage or loss between the card's input and this process; false if it only describes the data or
-/// the two ends of the stream.
+/// True if the counter shows damage or loss between the card's input and this process; false if it only describes the data
+/// or the two ends of the stream.
 constexpr bool is_anomaly(BlockCounter counter) {
   switch (counter) {
     case BlockCounter::bad_marker:

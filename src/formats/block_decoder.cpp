@@ -104,8 +104,9 @@ struct BlockDecoder::Wholes {
 namespace {
 
 /// Trailers are read from the end of each block to its begin; the next read is at the end of the next block. Hardware
-/// prefetchers do not predict this order. Prefetching this far ahead makes decoding from DRAM as fast as from cache (measured: 10 to
-/// 2 ns per 40-byte chunk). For skipped blocks only the header is prefetched, twice as far ahead: the rest is not read.
+/// prefetchers do not predict this order. Prefetching this far ahead makes decoding from DRAM as fast as from cache
+/// (measured: 10 to 2 ns per 40-byte chunk). For skipped blocks only the header is prefetched, twice as far ahead: the rest
+/// is not read.
 constexpr std::size_t kPrefetchBytes = 8 * kBlockUnitBytes;
 
 /// Prefetches whole blocks of at least 1 KiB.
@@ -125,7 +126,8 @@ BlockDecoder::BlockDecoder(const Options& options, std::span<const std::uint16_t
   const BlockFormat& format = options.format;
   if (!format.valid()) refuse(fmt::format("blocks of {} bytes do not exist in this family", format.block_bytes));
   if (options.max_chunk_bytes == 0) refuse("the longest chunk must have at least one byte");
-  // A link's parked memory does not start on the 4 KiB grid: otherwise short tails of many links would share a few cache sets.
+  // A link's parked memory does not start on the 4 KiB grid: otherwise short tails of many links would share a few cache
+  // sets.
   parked_stride_ = (std::size_t{options.max_chunk_bytes} + 63) / 64 * 64 + 64;
   index_of_elink_.fill(kUnmapped);
   links_ = std::make_unique<Link[]>(link_count_);
@@ -164,8 +166,8 @@ LinkIndex BlockDecoder::index_of(const Link& link) const { return static_cast<Li
 DecodeBuffer::Capacity BlockDecoder::capacity_for(std::size_t blocks) const {
   const std::size_t longest = options_.max_chunk_bytes;
   if (blocks == 0) return {link_count_, 0, link_count_ * longest};
-  // The bytes of joined chunks come from the page's blocks, or from the chunks open before it: at most one of each link that has
-  // a block in the page.
+  // The bytes of joined chunks come from the page's blocks, or from the chunks open before it: at most one of each link that
+  // has a block in the page.
   return {blocks * block_room_.runs, blocks * block_room_.entries,
           blocks * options_.format.block_bytes + (std::min(blocks - 1, link_count_) + 1) * longest};
 }
@@ -227,8 +229,8 @@ inline void BlockDecoder::check_sequence(Link& link, std::uint32_t sequence, Bat
   }
 }
 
-/// Takes whole chunks of one size. Equal chunks have their trailers at equal distances, so the trailers are compared at computed places, four at a time,
-/// without following a chain. False if the first chunk is too long.
+/// Takes whole chunks of one size. Equal chunks have their trailers at equal distances, so the trailers are compared at
+/// computed places, four at a time, without following a chain. False if the first chunk is too long.
 template <typename Trailer>
 inline bool BlockDecoder::take_equal_wholes(FromEnd<Trailer>& block, Wholes& wholes) const {
   const std::uint32_t trailer = block.trailer();
@@ -263,8 +265,8 @@ inline bool BlockDecoder::take_unequal_wholes(FromEnd<Trailer>& block, ChunkEntr
   return true;
 }
 
-/// Appends the first piece of a block, which continues the link's open chunk. Returns false, and changes nothing, for any other piece. `alone`: the
-/// block has no other piece.
+/// Appends the first piece of a block, which continues the link's open chunk. Returns false, and changes nothing, for any
+/// other piece. `alone`: the block has no other piece.
 template <typename Trailer>
 inline bool BlockDecoder::append_head(FromEnd<Trailer>& block, bool alone, Link& link, Batch& batch) {
   const bool last = block.ends_with(TrailerType::last);
@@ -276,7 +278,8 @@ inline bool BlockDecoder::append_head(FromEnd<Trailer>& block, bool alone, Link&
   return true;
 }
 
-/// Decodes the usual block of a busy link: [last | middle] both* [first] null*, without flags. Returns false, and changes nothing, for any other block.
+/// Decodes the usual block of a busy link: [last | middle] both* [first] null*, without flags. For any other block it
+/// returns false and changes nothing.
 template <typename Trailer>
 inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Batch& batch) {
   FromEnd<Trailer> block{begin, options_.format.block_bytes};
@@ -300,7 +303,8 @@ inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Bat
     }
   }
   const bool alone = wholes.count == 0 && !tail;
-  // Until here only scratch memory was changed. If append_head() refuses, it changes nothing; after it the block is accepted.
+  // Until here only scratch memory was changed. If append_head() refuses, it changes nothing; after it the block is
+  // accepted.
   if (block.left() == 0 ? link.open : !append_head(block, alone, link, batch)) return false;
 
   link.joined = true;

@@ -23,8 +23,8 @@ class BlockDecoder {
   struct Options {
     BlockFormat format;
     std::uint32_t max_chunk_bytes = 64 * 1024;  ///< longer chunks are cut, marked and counted
-    /// Receives the pieces of joined chunks, as places in the blocks, in the order of their runs and up to the size of each; without empty ones. For
-    /// callers that keep all blocks; it grows, and so do the lists of open chunks.
+    /// Receives the pieces of joined chunks, as places in the blocks, in the order of their runs and up to the size of each;
+    /// without empty ones. For callers that keep all blocks; it grows, and so do the lists of open chunks.
     JoinedParts* parts = nullptr;
   };
 
@@ -39,14 +39,14 @@ class BlockDecoder {
   /// Room that suffices for `blocks` blocks of any content. Most of it is never touched.
   DecodeBuffer::Capacity capacity_for(std::size_t blocks) const;
 
-  /// Decodes whole blocks from the front and appends to `out`. Returns the number of bytes taken, a multiple of the block size.
-  /// Blocks are left over only if the next one may not fit into `out` (at least one is taken if
-  /// `out` is empty and has capacity_for(1)). Runs point into `blocks`, which must not change while they are
-  /// used; the decoder itself keeps no reference to it.
+  /// Decodes whole blocks from the front and appends to `out`. Returns the number of bytes taken, a multiple of the block
+  /// size. Blocks are left over only if the next one may not fit into `out` (at least one is taken if `out` is empty and has
+  /// capacity_for(1)). Runs point into `blocks`, which must not change while they are used; the decoder itself keeps no
+  /// reference to it.
   std::size_t decode(std::span<const std::byte> blocks, DecodeBuffer& out);
 
-  /// Switches a link on or off. Blocks of an unwanted link are skipped and counted like those of unknown E-links, and its open chunk is dropped. A link that
-  /// is wanted again begins with the next begin of a chunk. Call it between two decode().
+  /// Switches a link on or off. Blocks of an unwanted link are skipped and counted like those of unknown E-links, and its
+  /// open chunk is dropped. A link that is wanted again begins with the next begin of a chunk. Call it between two decode().
   void want(LinkIndex link, bool wanted);
 
   /// Ends the stream: open chunks are completed, marked software-truncated. `out` needs capacity_for(0).

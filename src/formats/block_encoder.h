@@ -40,13 +40,13 @@ class BlockEncoder {
   /// last trailer.
   bool push(std::span<const std::byte>& rest, std::uint8_t status = chunk_status::kOk);
 
-  /// push() for a chunk that is written in place, part by part: write at most room_for_part() bytes of it at position(), then call wrote_part().
-  /// A part that is not the chunk's last MUST fill that room. Requires !full().
+  /// push() for a chunk that is written in place, part by part: write at most room_for_part() bytes of it at position(),
+  /// then call wrote_part(). A part that is not the chunk's last MUST fill that room. Requires !full().
   std::size_t room_for_part() const { return room() - format_.trailer_bytes(); }
   void wrote_part(std::size_t bytes, bool complete, std::uint8_t status = chunk_status::kOk);
 
-  /// Number of whole chunks of `bytes` that fit; each needs its padding and trailer_of_whole() behind it. After writing them in place, call
-  /// wrote_wholes(). Requires !in_chunk().
+  /// Number of whole chunks of `bytes` that fit; each needs its padding and trailer_of_whole() behind it. After writing them
+  /// in place, call wrote_wholes(). Requires !in_chunk().
   std::size_t wholes_that_fit(std::size_t bytes) const { return full() ? 0 : room() / whole_stride(bytes); }
   std::byte* position() const { return at_; }
   /// Distance in bytes from one such chunk to the next.

@@ -1,4 +1,5 @@
-// Reproducible random numbers: each draw is a pure function of its arguments, so that a run can be repeated and every part of it predicted.
+// Reproducible random numbers: each draw is a pure function of its arguments, so that a run can be repeated and every part
+// of it predicted.
 #pragma once
 
 #include <cstdint>

@@ -122,7 +122,8 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
   };
   compare("ROD L1 id", header.l1id.value, event.l1id.value);
   compare("ROD run number", header.run_number, event.run_number);
-  // Fragments of several readouts may disagree; then the event's status has a bit for it. A fragment without chunks need not know its trigger.
+  // Fragments of several readouts may disagree; then the event's status has a bit for it. A fragment without chunks need not
+  // know its trigger.
   const std::uint32_t event_status = event.status.empty() ? 0 : event.status[0];
   const std::uint32_t rod_status = rod.status.empty() ? 0 : rod.status[0];
   if ((event_status & fragment_status::kBcidMismatch) == 0 && (rod_status & fragment_status::kDummy) == 0) {

@@ -50,7 +50,8 @@ class EventChecker {
  public:
   explicit EventChecker(const EventExpectations& expectations);
 
-  /// Checks the event that fills `bytes`, at `offset` of the file; findings begin with `name` ("event 3"). True if there are none.
+  /// Checks the event that fills `bytes`, at `offset` of the file; findings begin with `name` ("event 3"). True if there are
+  /// none.
   bool check(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name, Findings& findings);
 
   const EventTotals& totals() const { return totals_; }

@@ -16,7 +16,8 @@ struct EventDifference {
   std::string field;  ///< "BCID", "status", "chunk bytes", "only there"
   std::string left;   ///< value in the first event; empty: none
   std::string right;
-  /// Place of the field in each event, in bytes from its start; 0 if it has no place. In a compressed event, counted as if uncompressed.
+  /// Place of the field in each event, in bytes from its start; 0 if it has no place. In a compressed event, counted as if
+  /// uncompressed.
   std::uint64_t left_offset = 0;
   std::uint64_t right_offset = 0;
 };
@@ -25,8 +26,9 @@ struct DiffOptions {
   bool times = true;  ///< bunch-crossing times must be equal, too
 };
 
-/// Calls found() for every difference; returns their number. If an event does not decode, this is the only difference, with the reason. ROBs are
-/// paired by source id and chunks by link id, in any order; the compression of payloads is not compared.
+/// Calls found() for every difference; returns their number. If an event does not decode, this is the only difference, with
+/// the reason. ROBs are paired by source id and chunks by link id, in any order; the compression of payloads is not
+/// compared.
 std::uint64_t diff_events(std::span<const std::byte> left, std::span<const std::byte> right, const DiffOptions& options,
                           const std::function<void(const EventDifference&)>& found);
 

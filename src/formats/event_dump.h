@@ -35,7 +35,8 @@ struct EventDump {
   std::vector<std::byte> buffer;  ///< the decompressed payload
 };
 
-/// The tree refers to the event, which must outlive it. `ids`: the layout of its L1 ids. A part that does not decode is a node with a note and its bytes.
+/// The tree refers to the event, which must outlive it. `ids`: the layout of its L1 ids. A part that does not decode is a
+/// node with a note and its bytes.
 EventDump dump_event(std::span<const std::byte> event, std::string title, const IdLayout& ids = {});
 
 /// How much render_dump() shows; 0 is all.

@@ -62,12 +62,12 @@ inline constexpr std::uint32_t kTest = 0xf;
 inline constexpr std::uint32_t kSimulation = 0x80000000;  ///< or-ed to the others
 }  // namespace run_type
 
-/// In the first status word of an event, defined by Rodeo: the event was saved from a damaged file, and its header is not proven, or other words
-/// contradict it.
+/// In the first status word of an event, defined by Rodeo: the event was saved from a damaged file, and its header is not
+/// proven, or other words contradict it.
 inline constexpr std::uint32_t kHeaderNotProven = 0x40000000;
 
-/// Likewise: the event was merged from several files, and some of its ROBs are in none of them. Status words from 1 on are then
-/// their number and their source ids, as far as known.
+/// Likewise: the event was merged from several files, and some of its ROBs are in none of them. Status words from 1 on are
+/// then their number and their source ids, as far as known.
 inline constexpr std::uint32_t kRobsMissing = 0x00800000;
 
 }  // namespace rodeo::formats

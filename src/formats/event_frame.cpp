@@ -36,8 +36,8 @@ std::size_t EventFrame::bytes_around(const Fragment& fragment) const {
   return (header_.size() + kRobHeaderWords + rod_words(fragment, 0) + checksums) * kWordBytes;
 }
 
-// Fills the ends with ROB and ROD, leaving room for the event's header in front. Returns the Adler-32 over the ends and the data between them, if a
-// checksum is configured.
+// Fills the ends with ROB and ROD, leaving room for the event's header in front. Returns the Adler-32 over the ends and the
+// data between them, if a checksum is configured.
 std::uint32_t EventFrame::make_ends(const Fragment& fragment, std::size_t data_bytes, EventEnds& ends) const {
   const bool rob_checksum = settings_.rob_checksum == ChecksumType::adler32;
   const RobFrame rob{.run_number = settings_.run_number,

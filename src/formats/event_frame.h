@@ -1,8 +1,8 @@
-// A full event around one fragment, without copying its data: the bytes before and after the fragment's parts, and the checksums.
-// This is the file writer's hot path; layouts in docs/formats/event.md.
+// A full event around one fragment, without copying its data: the bytes before and after the fragment's parts, and the
+// checksums. This is the file writer's hot path; layouts in docs/formats/event.md.
 //
-//   head: event header | ROB header | ROD header (| ROD status)     parts of the fragment     tail: (ROD status |) ROD trailer
-//                                                                                             (| ROB checksum) (| event checksum)
+//   head: event header | ROB header | ROD header (| ROD status)     parts of the fragment
+//   tail: (ROD status |) ROD trailer (| ROB checksum) (| event checksum)
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,8 @@ class EventFrame {
   /// Makes both ends of an event. The fragment's parts belong between them and must be whole words in all. Does not block.
   void store(const Fragment& fragment, const EventStamp& stamp, EventEnds& ends) const;
 
-  /// Writes the whole event with a compressed payload to the front of `out`, which grows if necessary; returns its size in bytes.
+  /// Writes the whole event with a compressed payload to the front of `out`, which grows if necessary; returns its size in
+  /// bytes.
   std::size_t store_compressed(const Fragment& fragment, const EventStamp& stamp, ZlibCompressor& compressor,
                                EventEnds& ends, std::vector<std::byte>& out) const;
 

@@ -1,5 +1,5 @@
-// The rule for the two ids of an event: the extended L1 id in its headers, and the global id, which never repeats within a run
-// (docs/formats/identifiers.md, "Global ids").
+// The rule for the two ids of an event: the extended L1 id in its headers, and the global id, which never repeats within a
+// run (docs/formats/identifiers.md, "Global ids").
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace rodeo::formats {
 
-/// How the L1 ids of a run count. `rounds`: event counter resets and wraps of the L1 id together; `index`: the L1 id, unwrapped since the last reset.
+/// How the L1 ids of a run count. `rounds`: event counter resets and wraps of the L1 id together; `index`: the L1 id,
+/// unwrapped since the last reset.
 struct IdLayout {
   std::uint8_t bits = 24;  ///< bits from the front-ends: 1 to 32 without a reset counter, 24 with one
   bool has_resets = true;  ///< headers carry the reset counter in bits 24 to 31
@@ -38,7 +39,8 @@ struct IdLayout {
   }
   /// The L1 id of a header as people read it, without its reset counter.
   constexpr std::uint32_t shown(L1Id l1id) const { return counter_bits() == 32 ? l1id.value : l1id.l1(); }
-  /// The first global id of a reader that starts within a run is uncertain by a multiple of this: 256 resets, or a round of the front-ends' counter.
+  /// The first global id of a reader that starts within a run is uncertain by a multiple of this: 256 resets, or a round of
+  /// the front-ends' counter.
   constexpr std::uint64_t step_at_start() const { return std::uint64_t{1} << (has_resets ? 32 : bits); }
   /// The L1 id of an event whose global id was corrected by a multiple of that step.
   constexpr L1Id moved(L1Id l1id, std::uint64_t by) const {

@@ -1,4 +1,5 @@
-// The index of an event file, stored beside it: the place of each data block, and the L1 id of its event (docs/formats/event-index.md).
+// The index of an event file, stored beside it: the place of each data block, and the L1 id of its event
+// (docs/formats/event-index.md).
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ struct IndexedFile {
 
 std::vector<std::byte> encode_event_index(const IndexedFile& file, std::span<const EventPlace> places);
 
-/// The places, in file order; each block is inside the file, behind its records. Errors: damage, another version, another file. Accepts any bytes.
+/// The places, in file order; each block is inside the file, behind its records. Errors: damage, another version, another
+/// file. Accepts any bytes.
 Decoded<std::vector<EventPlace>> decode_event_index(std::span<const std::byte> index, const IndexedFile& file);
 
 }  // namespace rodeo::formats

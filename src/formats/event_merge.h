@@ -1,4 +1,5 @@
-// Builds one event from several events with its fragments, as in the files of several readouts (docs/data-files.md, "One event from several files").
+// Builds one event from several events with its fragments, as in the files of several readouts (docs/data-files.md, "One
+// event from several files").
 #pragma once
 
 #include <cstddef>
@@ -31,9 +32,10 @@ struct MergedPieces {
   bool trigger_type_differs = false;         ///< the pieces disagree on the trigger type
 };
 
-/// Merges events. Header fields come from the first piece that is not a dummy, the time is the earliest; status bits are or-ed, stream tags joined,
-/// ROBs sorted by source id. If pieces disagree on BCID or trigger type, the event gets the status bit of a BCID mismatch. Missing ROBs are flagged
-/// (kRobsMissing) and listed. A complete event of one piece keeps all its bytes. One thread.
+/// Merges events. Header fields come from the first piece that is not a dummy, the time is the earliest; status bits are
+/// or-ed, stream tags joined, ROBs sorted by source id. If pieces disagree on BCID or trigger type, the event gets the
+/// status bit of a BCID mismatch. Missing ROBs are flagged (kRobsMissing) and listed. A complete event of one piece keeps
+/// all its bytes. One thread.
 class EventMerger {
  public:
   /// `expected`: ROBs that every event should have; may be empty.

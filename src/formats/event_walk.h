@@ -24,8 +24,8 @@ struct EventChecks {
 /// Bit of a ROB's first status word: its source sent a truncated ROD.
 inline constexpr std::uint32_t kRobTruncated = 0x08000000;
 
-/// Calls visitor.chunk(const ChunkRecord&) for each record; returns the error of the first that does not decode. Like for_each_chunk_record(), but
-/// inlined into the visitor's loop.
+/// Calls visitor.chunk(const ChunkRecord&) for each record; returns the error of the first that does not decode. Like
+/// for_each_chunk_record(), but inlined into the visitor's loop.
 template <typename Visitor>
 std::optional<DecodeError> visit_chunks(std::span<const std::byte> rod_data, Visitor&& visitor) {
   for (std::size_t at = 0; at < rod_data.size();) {
@@ -56,12 +56,13 @@ std::optional<DecodeError> visit_chunks_of(std::span<const std::byte> rod_data, 
 /// Calls, for the event that fills `bytes`:
 ///
 ///     visitor.event(const FullEventView&)
-/// visitor.fragment(const RobView&, const RodView*, const AbsentLinks&)   nullptr: a truncated ROD with a status that says so
-///     visitor.chunk(const ChunkRecord&)                                      of the last fragment; or, if the visitor has it,
-///     visitor.chunk_records(std::span<const std::byte>)                      for all of its records: see visit_chunks_of()
+///     visitor.fragment(const RobView&, const RodView*, const AbsentLinks&)   nullptr: a truncated ROD; the status says so
+///     visitor.chunk(const ChunkRecord&)                   of the last fragment; or, if the visitor has it,
+///     visitor.chunk_records(std::span<const std::byte>)   for all of its records: see visit_chunks_of()
 ///
 /// All arguments refer to `bytes`, or to `buffer` if the payload is compressed. Ends at the first fault, with its offset
-/// in the event (in the uncompressed payload if it is compressed): the parts visited before are then not a whole event. Accepts any bytes.
+/// in the event (in the uncompressed payload if it is compressed): the parts visited before are then not a whole event.
+/// Accepts any bytes.
 template <typename Visitor>
 Decoded<void> walk_event(std::span<const std::byte> bytes, const EventChecks& checks, std::vector<std::byte>& buffer,
                          Visitor&& visitor) {

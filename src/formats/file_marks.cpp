@@ -79,7 +79,8 @@ void FileDigest::update(std::span<const std::byte> bytes) {
 }
 
 std::uint32_t FileDigest::adler32_when_sealed(std::size_t crc_offset) const {
-  // A byte increased by d adds d to the first sum. It adds d to the second sum once for itself and once for every later byte.
+  // A byte increased by d adds d to the first sum. It adds d to the second sum once for itself and once for every later
+  // byte.
   constexpr std::uint64_t kModulus = 65521;
   const std::array<char, kCrcDigits> digits = crc_digits(crc_);
   std::uint64_t a = adler_ & 0xffff;

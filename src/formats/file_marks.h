@@ -18,8 +18,8 @@ struct DecodedFileHeader;
 
 inline constexpr std::string_view kRodeoPrefix = "Rodeo-";
 inline constexpr std::string_view kCrcKey = "Rodeo-CRC32";
-/// In every file of Rodeo; then the CRC string must exist, too. 1: the events are Rodeo's; 0: Rodeo wrote the file with events of
-/// another writer (recovered from a foreign file).
+/// In every file of Rodeo; then the CRC string must exist, too. 1: the events are Rodeo's; 0: Rodeo wrote the file with
+/// events of another writer (recovered from a foreign file).
 inline constexpr std::string_view kFormatKey = "Rodeo-Format";
 inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
 /// In a file recovered from a damaged one: what was saved.
@@ -29,8 +29,8 @@ inline constexpr std::string_view kWholeEventsKey = "Rodeo-Events";
 /// In a file of merged or filtered events: the sources and conditions.
 inline constexpr std::string_view kMergedKey = "Rodeo-Merged";
 inline constexpr std::string_view kFilteredKey = "Rodeo-Filtered";
-/// "Rodeo-Ids=global LAYOUT": global ids never repeat within the run (docs/formats/identifiers.md); LAYOUT tells how L1 ids count, as IdLayout::text().
-/// A farm's files have no layout.
+/// "Rodeo-Ids=global LAYOUT": global ids never repeat within the run (docs/formats/identifiers.md); LAYOUT tells how L1 ids
+/// count, as IdLayout::text(). A farm's files have no layout.
 inline constexpr std::string_view kIdsKey = "Rodeo-Ids";
 inline constexpr std::string_view kGlobalIds = "global";
 /// Once for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.
@@ -46,7 +46,8 @@ std::array<char, kCrcDigits> crc_digits(std::uint32_t crc);
 /// The value of exactly eight lower-case hex digits.
 std::optional<std::uint32_t> read_crc_digits(std::string_view digits);
 
-/// "Rodeo-Payload=provable seed=N crc=0|1 [l1id_bits=N | l1id_counter=32] [trigger=l1id]": chunks are as formats::Provable makes them.
+/// "Rodeo-Payload=provable seed=N crc=0|1 [l1id_bits=N | l1id_counter=32] [trigger=l1id]": chunks are as formats::Provable
+/// makes them.
 struct ProvableMark {
   std::uint64_t seed = 0;
   bool crc = false;

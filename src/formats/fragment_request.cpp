@@ -55,7 +55,8 @@ Decoded<void> has_bytes(std::span<const std::byte> bytes, std::size_t expected, 
 
 }  // namespace
 
-// DESCRIBE: u16 version, u16 flags, u32 run number, u32 n, u32 orbits, u32 phase, u64 first, n times u32 source id. Version 2 has not the three before the ids.
+// DESCRIBE: u16 version, u16 flags, u32 run number, u32 n, u32 orbits, u32 phase, u64 first, n times u32 source id. Version
+// 2 has not the three before the ids.
 void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply) {
   assert(reply.robs.size() <= kMostDescribedRobs);
   add(to, kFragmentRequestVersion);

@@ -115,8 +115,8 @@ struct HoldingsReply {
   bool operator==(const HoldingsReply&) const = default;
 };
 
-// Writing appends; the values must be within their limits. Reading accepts any bytes; an object that is reused needs no new memory once it has
-// had the largest.
+// Writing appends; the values must be within their limits. Reading accepts any bytes; an object that is reused needs no new
+// memory once it has had the largest.
 
 void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply);
 Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes);

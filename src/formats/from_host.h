@@ -16,8 +16,9 @@ namespace rodeo::formats {
 inline constexpr std::size_t kFromHostPacketBytes = 32;
 inline constexpr std::size_t kFromHostPayloadBytes = 30;
 
-/// The length field of a packet. `words`: register map 4, 4 bits count 16-bit words and a bit marks the last packet; a message of odd size
-/// gets a zero byte at its end. `bytes`: register map 5, 5 bits count bytes; 31 means that the message continues.
+/// The length field of a packet. `words`: register map 4, 4 bits count 16-bit words and a bit marks the last packet; a
+/// message of odd size gets a zero byte at its end. `bytes`: register map 5, 5 bits count bytes; 31 means that the message
+/// continues.
 enum class FromHostLength : std::uint8_t { words, bytes };
 
 /// Number of packets of a message; an empty message has one.

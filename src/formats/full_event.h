@@ -50,7 +50,8 @@ struct FullEventView : EventFields {
   /// True if recovery marked the event (kHeaderNotProven).
   bool header_not_proven() const { return !status.empty() && (status[0] & kHeaderNotProven) != 0; }
 
-  /// The ROBs: the payload itself, or decompressed into `buffer` (which only grows). Offsets count from the start of the event.
+  /// The ROBs: the payload itself, or decompressed into `buffer` (which only grows). Offsets count from the start of the
+  /// event.
   Decoded<WordView> robs(std::vector<std::byte>& buffer) const;
 };
 

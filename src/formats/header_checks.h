@@ -1,5 +1,5 @@
-// Checks of event headers in an event file: a CRC-16 for each, in a record after a group of events (docs/formats/eventstorage-file.md,
-// "Checks of event headers").
+// Checks of event headers in an event file: a CRC-16 for each, in a record after a group of events
+// (docs/formats/eventstorage-file.md, "Checks of event headers").
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace rodeo::formats {
 inline constexpr std::uint32_t kHeaderChecksMarker = 0x1234cccd;
 inline constexpr std::size_t kMostHeaderChecks = 256;  ///< of one record
 
-/// The check of one event: CRC-16 over the number of its data block and its header, whose size is in the header; at most over the whole
-/// event. The event is given in pieces.
+/// The check of one event: CRC-16 over the number of its data block and its header, whose size is in the header; at most
+/// over the whole event. The event is given in pieces.
 std::uint16_t header_check(std::uint32_t block_number, std::span<const std::span<const std::byte>> pieces);
 inline std::uint16_t header_check(std::uint32_t block_number, std::span<const std::byte> event) {
   return header_check(block_number, {&event, 1});

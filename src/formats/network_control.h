@@ -1,4 +1,5 @@
-// Control messages over TCP: subscribers and publishers, senders and routers, requesters and repliers (docs/formats/network-control.md).
+// Control messages over TCP: subscribers and publishers, senders and routers, requesters and repliers
+// (docs/formats/network-control.md).
 #pragma once
 
 #include <array>
@@ -161,8 +162,8 @@ struct TakenControl {
   std::size_t bytes = 0;  ///< of the message, its header included
 };
 
-/// The first message of `bytes`; nothing if it is incomplete. Accepts any bytes. An impossible message is refused as soon as its header is complete,
-/// so a peer never needs more memory than its message may have.
+/// The first message of `bytes`; nothing if it is incomplete. Accepts any bytes. An impossible message is refused as soon as
+/// its header is complete, so a peer never needs more memory than its message may have.
 Decoded<std::optional<TakenControl>> take_control(std::span<const std::byte> bytes);
 
 }  // namespace rodeo::formats

@@ -48,8 +48,8 @@ T load(const std::byte* at) {
   return value;
 }
 
-// Copies chunks of kPieces registers of 16 bytes, the last one partial. All chunks but the last are copied in whole registers: the extra bytes read
-// belong to the next chunk, and the next chunk overwrites the extra bytes written.
+// Copies chunks of kPieces registers of 16 bytes, the last one partial. All chunks but the last are copied in whole
+// registers: the extra bytes read belong to the next chunk, and the next chunk overwrites the extra bytes written.
 template <std::size_t kPieces>
 void copy_pieces(std::byte* to, const std::byte* from, std::size_t size, std::size_t stride, std::uint32_t chunks) {
   for (std::uint32_t i = 1; i < chunks; ++i, to += size, from += stride) {

@@ -32,8 +32,9 @@ class NetworkPageWriter {
   explicit NetworkPageWriter(std::span<std::byte> memory) : memory_(memory) {}
 
   /// Copies as many chunks of a run as fit, from `from` on, and moves `from` behind them. True: all of them are in the page.
-  /// `link`: position in the subscription; `count`: chunks of the link before this run. A chunk that is larger than an empty page is split.
-  /// A run that continues the last one is merged with it. A run with more_follows does not count: the next one has the same `count`.
+  /// `link`: position in the subscription; `count`: chunks of the link before this run. A chunk that is larger than an empty
+  /// page is split. A run that continues the last one is merged with it. A run with more_follows does not count: the next
+  /// one has the same `count`.
   bool append(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from);
 
   std::size_t size_bytes() const { return end_; }
@@ -65,7 +66,8 @@ struct NetworkPageHeader {
   bool operator==(const NetworkPageHeader&) const = default;
 };
 
-/// Reads pages of one subscription; one thread. Runs point into the page and into tables of the reader, and are valid until the next read().
+/// Reads pages of one subscription; one thread. Runs point into the page and into tables of the reader, and are valid until
+/// the next read().
 class NetworkPageReader {
  public:
   /// No page may be larger than `page_bytes`: all memory is allocated here.

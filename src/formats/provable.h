@@ -6,11 +6,10 @@
 // byte  6      trigger type              byte  7     mark: 0xC6, or 0xD0 + size if the size is below 16
 //   bytes 8..15  key + size of the chunk in bytes
 // bytes 16..   64-bit words word(i) = key + i * kStep, i from 1; the last one is cut to the chunk's size
-// A chunk declares its own size, so that the beginning of a longer one does not match. Chunks of earlier versions (mark 0xC5) do not
-// declare their size: word 0 is the key alone. They still match.
-// With a trailing CRC (crc = true) the last four bytes are the CRC-32 (IEEE 802.3, as zlib's) of all bytes before them.
-// Narrow formats (l1id_bits 24, 16 or 8) send only that many low bits of the L1 id in bytes 0..3, the others are zero; all other bytes
-// still depend on the whole L1 id.
+// A chunk declares its own size, so that the beginning of a longer one does not match. Chunks of earlier versions (mark
+// 0xC5) do not declare their size: word 0 is the key alone. They still match. With a trailing CRC (crc = true) the last four
+// bytes are the CRC-32 (IEEE 802.3, as zlib's) of all bytes before them. Narrow formats (l1id_bits 24, 16 or 8) send only
+// that many low bits of the L1 id in bytes 0..3, the others are zero; all other bytes still depend on the whole L1 id.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +74,8 @@ class Provable {
     return size < kDeclaredBytes ? with_mark(header, static_cast<std::uint8_t>(kShortMark + size)) : header;
   }
 
-  /// Writes the first `size` bytes (8 or more) of a chunk of `whole` bytes: header and words, no CRC. The inner loop of emulators.
+  /// Writes the first `size` bytes (8 or more) of a chunk of `whole` bytes: header and words, no CRC. The inner loop of
+  /// emulators.
   static void fill(std::byte* chunk, std::size_t size, std::uint64_t header, std::uint64_t key, std::size_t whole) {
     header = of_size(header, whole);
     std::memcpy(chunk, &header, kHeaderBytes);
@@ -98,8 +98,8 @@ class Provable {
   /// Recomputes the trailing CRC of a changed chunk; does nothing without CRC.
   void seal(std::span<std::byte> chunk) const;
 
-  /// True if the chunk equals, in size and every byte, the output of write() for this link and trigger. A chunk of fewer than 8 bytes has no
-  /// mark and never matches.
+  /// True if the chunk equals, in size and every byte, the output of write() for this link and trigger. A chunk of fewer
+  /// than 8 bytes has no mark and never matches.
   bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
     return matches(chunk, header(l1id), key(link_id, l1id));
   }

@@ -51,15 +51,16 @@ DecodeBuffer::Capacity RdhFrameDecoder::finish_room() const {
   return {.runs = links_.size(), .entries = 0, .carry_bytes = links_.size() * options_.max_chunk_bytes};
 }
 
-// True if no heartbeat frame of a time frame is missing before a page that begins one. Before a rule is known, any orbit may be the next one. Where
-// triggers change the step, the link's own packet counter decides.
+// True if no heartbeat frame of a time frame is missing before a page that begins one. Before a rule is known, any orbit may
+// be the next one. Where triggers change the step, the link's own packet counter decides.
 bool RdhFrameDecoder::may_follow(const Link& link, const Rdh& page) const {
   const std::uint32_t step = page.orbit() - link.orbit;
   if (step == (orbits_.steps() == 0 ? 1 : orbits_.step().value_or(step))) return true;
   return orbits_.step() && !orbits_.strict() && packets_.own() && page.packet_counter() == link.next_packet;
 }
 
-// The place of a page in the order of its joined link. Page numbers, stop bits and orbits decide: a packet counter may count the pages of all links.
+// The place of a page in the order of its joined link. Page numbers, stop bits and orbits decide: a packet counter may count
+// the pages of all links.
 RdhFrameDecoder::Order RdhFrameDecoder::order_of(const Link& link, const Rdh& page, std::uint32_t frame) const {
   const std::uint32_t step = page.orbit() - link.orbit;
   const bool begins = link.stopped && page.page_number() == 0;
@@ -176,7 +177,8 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
   counters_.add(frames);
 }
 
-// The superpage ends within a frame: copies its bytes, with the padding behind the last page, so that the next page keeps its place.
+// The superpage ends within a frame: copies its bytes, with the padding behind the last page, so that the next page keeps
+// its place.
 void RdhFrameDecoder::park(Link& link, LinkIndex index) {
   if (link.begin == nullptr) return;
   const auto here = static_cast<std::size_t>(link.next - link.begin);

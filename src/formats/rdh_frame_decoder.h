@@ -1,4 +1,5 @@
-// Groups the RDH pages of superpages into chunks: heartbeat frames, or whole time frames (docs/formats/rdh.md, "From pages to chunks").
+// Groups the RDH pages of superpages into chunks: heartbeat frames, or whole time frames (docs/formats/rdh.md, "From pages
+// to chunks").
 #pragma once
 
 #include <array>
@@ -64,9 +65,10 @@ constexpr bool is_anomaly(RdhFrameCounter counter) {
          counter != RdhFrameCounter::short_frames;
 }
 
-/// The decoder of one endpoint of a card for one worker. A frame is a run of one chunk: all pages of one link from a frame's first RDH to the end of its
-/// last payload, with headers and padding between. It points into its superpage or, for a frame in several superpages, into the DecodeBuffer.
-/// One thread calls; any thread reads counters(). Superpages may contain any bytes. Never allocates after construction.
+/// The decoder of one endpoint of a card for one worker. A frame is a run of one chunk: all pages of one link from a frame's
+/// first RDH to the end of its last payload, with headers and padding between. It points into its superpage or, for a frame
+/// in several superpages, into the DecodeBuffer. One thread calls; any thread reads counters(). Superpages may contain any
+/// bytes. Never allocates after construction.
 class RdhFrameDecoder {
  public:
   struct Options {
@@ -77,7 +79,8 @@ class RdhFrameDecoder {
     JoinedParts* parts = nullptr;
   };
 
-  /// `links[i]` is the RDH link id (0 to 255) of the link with index i. Throws SetupError if one is named twice or an option is zero.
+  /// `links[i]` is the RDH link id (0 to 255) of the link with index i. Throws SetupError if one is named twice or an option
+  /// is zero.
   RdhFrameDecoder(const Options& options, std::span<const std::uint8_t> links);
 
   /// Room with which decode() always makes progress.
@@ -85,13 +88,13 @@ class RdhFrameDecoder {
   /// Room for finish().
   DecodeBuffer::Capacity finish_room() const;
 
-  /// Decodes pages of a superpage of `link` from byte `from` on and appends frames to `out`. Returns the number of bytes taken: fewer than available
-  /// only if `out` is full; at least one page if `out` is empty and has room(). Call it until the superpage is done; the superpage must not change
-  /// while its runs are in use.
+  /// Decodes pages of a superpage of `link` from byte `from` on and appends frames to `out`. Returns the number of bytes
+  /// taken: fewer than available only if `out` is full; at least one page if `out` is empty and has room(). Call it until
+  /// the superpage is done; the superpage must not change while its runs are in use.
   std::size_t decode(std::uint8_t link, std::span<const std::byte> superpage, std::size_t from, DecodeBuffer& out);
 
-  /// Switches a link on or off. Superpages of an unwanted link are skipped, and its open frame is dropped. A link that is wanted again begins with the next
-  /// begin of a frame. Call it between two decode().
+  /// Switches a link on or off. Superpages of an unwanted link are skipped, and its open frame is dropped. A link that is
+  /// wanted again begins with the next begin of a frame. Call it between two decode().
   void want(LinkIndex link, bool wanted);
 
   /// Ends the stream: open frames are completed, marked software-truncated; except for time frames

@@ -37,8 +37,8 @@ enum class RdhFrameFinding : std::uint8_t {
   no_stop,
 };
 
-/// Checks a frame of RdhFrameDecoder: each header is plausible and names `link`, `orbits` consecutive orbits follow each other, pages are numbered from 0 and
-/// end with their stop bit, payloads match.
+/// Checks a frame of RdhFrameDecoder: each header is plausible and names `link`, `orbits` consecutive orbits follow each
+/// other, pages are numbered from 0 and end with their stop bit, payloads match.
 RdhFrameFinding verify_rdh_frame(const Provable& provable, std::span<const std::byte> frame, std::uint32_t link,
                                  std::uint32_t orbits);
 

@@ -1,5 +1,5 @@
-// Rules that differ between detectors with RDH pages, learnt from the pages: which pages a packet counter counts, and the number of orbits
-// between two heartbeat frames (docs/formats/rdh.md, "Rules that are learnt").
+// Rules that differ between detectors with RDH pages, learnt from the pages: which pages a packet counter counts, and the
+// number of orbits between two heartbeat frames (docs/formats/rdh.md, "Rules that are learnt").
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 
 namespace rodeo::formats {
 
-/// Learns whether each link of an endpoint counts its own pages, or all links of the endpoint share one packet counter. Call it for every page that follows
-/// the previous one of its link: by its number within a frame, or as the first page after a stop bit.
+/// Learns whether each link of an endpoint counts its own pages, or all links of the endpoint share one packet counter. Call
+/// it for every page that follows the previous one of its link: by its number within a frame, or as the first page after a
+/// stop bit.
 class PacketCounterRule {
  public:
   /// `follows`: the packet counter is the next one.
@@ -29,7 +30,8 @@ class PacketCounterRule {
     in_a_row_ = follows ? in_a_row_ + 1 : 0;
   }
 
-  /// The links share a counter, so a gap in the counter of one link means nothing. The first pages may give another result than more pages do.
+  /// The links share a counter, so a gap in the counter of one link means nothing. The first pages may give another result
+  /// than more pages do.
   bool shared() const {
     return certain_ || (within_.other >= 2 && within_.other * 8 > within_.next) ||
            (between_.other >= 4 && between_.other > between_.next);
@@ -42,8 +44,8 @@ class PacketCounterRule {
   bool own() const { return !shared() && between_.next + within_.next >= between_.other + within_.other; }
 
  private:
-  // Within a frame with consecutive page numbers no page is missing: other steps of the counter mean a shared counter, or rarely a flipped bit. Between
-  // frames, other steps may be lost frames, unless they are the usual case.
+  // Within a frame with consecutive page numbers no page is missing: other steps of the counter mean a shared counter, or
+  // rarely a flipped bit. Between frames, other steps may be lost frames, unless they are the usual case.
   struct Steps {
     std::uint64_t next = 0;
     std::uint64_t other = 0;
@@ -60,8 +62,8 @@ class PacketCounterRule {
   bool certain_ = false;
 };
 
-/// Learns the number of orbits between a frame and the next one of its link: 1 in continuous data, another constant if frames come less often, any
-/// number in triggered data. The rule is the step that has more than half of all counts.
+/// Learns the number of orbits between a frame and the next one of its link: 1 in continuous data, another constant if
+/// frames come less often, any number in triggered data. The rule is the step that has more than half of all counts.
 class OrbitRule {
  public:
   /// `step` is at least 1.
@@ -81,7 +83,8 @@ class OrbitRule {
   std::uint64_t steps() const { return steps_; }
   /// Number of steps that break the rule.
   std::uint64_t others() const { return step() ? steps_ - leader_times_ : 0; }
-  /// So few steps break the rule that each is an error. If more do, triggers cause some of them: only other evidence makes one an error.
+  /// So few steps break the rule that each is an error. If more do, triggers cause some of them: only other evidence makes
+  /// one an error.
   bool strict() const { return step() && (others() < kFewOthers || others() * 100 <= steps_); }
 
  private:
@@ -91,7 +94,8 @@ class OrbitRule {
     std::uint32_t step = 0;
     std::uint64_t times = 0;
   };
-  /// The counter of a step; if all counters are in use, a rare step loses its counter. A step with more than half of all counts never does.
+  /// The counter of a step; if all counters are in use, a rare step loses its counter. A step with more than half of all
+  /// counts never does.
   Count* of(std::uint32_t step) {
     Count* rarest = &counts_[0];
     for (Count& count : counts_) {

@@ -1,4 +1,5 @@
-// The index of a recording, stored beside it: its chunks grouped to events, and the place of each piece (docs/formats/event-index.md).
+// The index of a recording, stored beside it: its chunks grouped to events, and the place of each piece
+// (docs/formats/event-index.md).
 #pragma once
 
 #include <cstdint>
@@ -63,8 +64,8 @@ std::uint32_t ends_crc(std::span<const std::byte> file);
 
 std::vector<std::byte> encode_recording_index(const IndexedRecording& file, const RecordingTable& table);
 
-/// Each piece is inside the recording, the size of each chunk fits in 32 bits, and no chunk crosses the end of its event. Errors: damage, another version,
-/// another file. Accepts any bytes.
+/// Each piece is inside the recording, the size of each chunk fits in 32 bits, and no chunk crosses the end of its event.
+/// Errors: damage, another version, another file. Accepts any bytes.
 Decoded<RecordingTable> decode_recording_index(std::span<const std::byte> index, const IndexedRecording& file);
 
 }  // namespace rodeo::formats

@@ -58,8 +58,8 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file) {
   if (file.size() < format->block_bytes) return too_short(format->block_bytes);
   if (format->family != BlockFamily::trailer32) return *format;
 
-  // A wrong size finds a marker at every second place at best, unless it is a multiple of the right size. So the smallest size
-  // that finds nearly all markers is right, even with a few damaged blocks.
+  // A wrong size finds a marker at every second place at best, unless it is a multiple of the right size. So the smallest
+  // size that finds nearly all markers is right, even with a few damaged blocks.
   constexpr double kNearlyAll = 0.75;
   BlockFormat best = *format;
   double best_share = 0;
@@ -168,7 +168,8 @@ struct ElinkReader {
   Findings wrong;  // of payload
 };
 
-// Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns the E-links with a longer chunk, without results.
+// Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns the E-links with a longer chunk,
+// without results.
 std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std::vector<std::uint16_t> elinks,
                                           std::uint32_t longest, RecordingInfo& info,
                                           const std::function<void(std::uint64_t)>& worked, const ChunkProof* proof) {
@@ -244,7 +245,8 @@ Result<RecordingInfo> inspect_recording(std::span<const std::byte> file, const s
     info.elinks.push_back({.elink = unread.back(), .blocks = blocks_of[elink]});
   }
   const std::optional<ChunkProof> proof = seed ? std::optional<ChunkProof>(*seed) : std::nullopt;
-  // The length of chunks is not known in advance: an E-link with a chunk too long for the memory is read again with more memory.
+  // The length of chunks is not known in advance: an E-link with a chunk too long for the memory is read again with more
+  // memory.
   constexpr std::uint32_t kUsuallyLongest = 64 * 1024;
   constexpr std::uint32_t kMore = 16;
   for (std::uint32_t longest = kUsuallyLongest; !unread.empty();

@@ -1,5 +1,5 @@
-// The contents of a recording of FELIX blocks: format, E-links, chunks, and whether it is sound (docs/formats/felix-blocks.md,
-// "Recordings").
+// The contents of a recording of FELIX blocks: format, E-links, chunks, and whether it is sound
+// (docs/formats/felix-blocks.md, "Recordings").
 #pragma once
 
 #include <array>
@@ -50,17 +50,18 @@ struct RecordingInfo {
   std::uint64_t proven_chunks() const;
 };
 
-/// Finds family and block size from the first blocks. Errors, each with the bytes found: formats.empty_recording, .short_recording,
-/// .zero_recording, .not_a_recording.
+/// Finds family and block size from the first blocks. Errors, each with the bytes found: formats.empty_recording,
+/// .short_recording, .zero_recording, .not_a_recording.
 Result<BlockFormat> detect_block_format(std::span<const std::byte> file);
 
 /// The E-links with a block in `file`, by number.
 std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const BlockFormat& format);
 
-/// Decodes the whole file and adds up its contents; a chunk may be as long as all data of its E-link in the file. Damage is counted,
-/// not an error; errors are those of detect_block_format(). Reads every byte a few times: pass a mapped file. `worked` gets the number of bytes decoded
-/// since its last call, about once a megabyte, and all of them by the end; it may be empty. With a `seed`, checks chunks with
-/// provable payload and the whole extended L1 id, with or without a CRC; the link id is that of the E-link's FID on card 0.
+/// Decodes the whole file and adds up its contents; a chunk may be as long as all data of its E-link in the file. Damage is
+/// counted, not an error; errors are those of detect_block_format(). Reads every byte a few times: pass a mapped file.
+/// `worked` gets the number of bytes decoded since its last call, about once a megabyte, and all of them by the end; it may
+/// be empty. With a `seed`, checks chunks with provable payload and the whole extended L1 id, with or without a CRC; the
+/// link id is that of the E-link's FID on card 0.
 Result<RecordingInfo> inspect_recording(std::span<const std::byte> file,
                                         const std::function<void(std::uint64_t bytes)>& worked = {},
                                         std::optional<std::uint64_t> seed = {});

@@ -1,6 +1,8 @@
-// A ROB around one fragment, without copying its data: the bytes before and after the fragment's parts (docs/formats/event.md).
+// A ROB around one fragment, without copying its data: the bytes before and after the fragment's parts
+// (docs/formats/event.md).
 //
-//   head: ROB header | ROD header (| ROD status)     parts of the fragment     tail: (ROD status |) ROD trailer (| ROB checksum)
+//   head: ROB header | ROD header (| ROD status)     parts of the fragment
+//   tail: (ROD status |) ROD trailer (| ROB checksum)
 #pragma once
 
 #include <cstddef>

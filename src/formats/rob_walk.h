@@ -37,7 +37,8 @@ struct FoundRob {
   RodHeader rod = {};        ///< if sound
 };
 
-/// Appends each ROB. Ends at the first error; the bytes from there on are not a ROB. Accepts any bytes. Does not check checksums and data.
+/// Appends each ROB. Ends at the first error; the bytes from there on are not a ROB. Accepts any bytes. Does not check
+/// checksums and data.
 Decoded<void> walk_robs(const Pieces& pieces, std::vector<FoundRob>& robs);
 
 }  // namespace rodeo::formats

@@ -11,8 +11,8 @@
 
 namespace rodeo::formats {
 
-/// For the inner loops of builders: the size of a record with a chunk of fewer than kLongChunkBytes, and its header, as 8 bytes of
-/// memory, from a header with size 0.
+/// For the inner loops of builders: the size of a record with a chunk of fewer than kLongChunkBytes, and its header, as 8
+/// bytes of memory, from a header with size 0.
 constexpr std::uint32_t short_record_bytes(std::uint32_t bytes) { return sizeof(ChunkHeader) + (bytes + 3) / 4 * 4; }
 constexpr std::uint64_t short_header(std::uint64_t header, std::uint32_t bytes) {
   return header | (sizeof(ChunkHeader) + bytes);

@@ -1,5 +1,6 @@
-// Checks the superpages of a CRU or C-RORC, like ReadoutCard's acceptance test and beyond: RDH sizes, packet counters, heartbeat frames
-// without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages"). Learns rules that differ between detectors.
+// Checks the superpages of a CRU or C-RORC, like ReadoutCard's acceptance test and beyond: RDH sizes, packet counters,
+// heartbeat frames without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages").
+// Learns rules that differ between detectors.
 #pragma once
 
 #include <array>
@@ -89,19 +90,23 @@ struct SuperpageFinding {
   std::uint64_t found;
   std::uint32_t endpoint = 0;
 };
-/// "packet_counter: link 3, superpage 17, byte 8192: expected 5, found 7"; `endpoint` names it before the link, if not empty.
+/// "packet_counter: link 3, superpage 17, byte 8192: expected 5, found 7"; `endpoint` names it before the link, if not
+/// empty.
 std::string describe(const SuperpageFinding& finding, std::string_view endpoint = {});
 
-/// One thread calls; any thread reads count() and errors(). Superpages may contain any bytes; the work for each page is bounded. Allocates only for findings,
-/// for the first superpage of an endpoint, and for changes of the distance between frames.
+/// One thread calls; any thread reads count() and errors(). Superpages may contain any bytes; the work for each page is
+/// bounded. Allocates only for findings, for the first superpage of an endpoint, and for changes of the distance between
+/// frames.
 class SuperpageCheck {
  public:
   explicit SuperpageCheck(const SuperpageCheckSettings& settings);
 
-  /// Checks one superpage of a link, as the card wrote it. Pass the superpages of a link in order. `endpoint`: its links may share a packet counter.
+  /// Checks one superpage of a link, as the card wrote it. Pass the superpages of a link in order. `endpoint`: its links may
+  /// share a packet counter.
   void check(std::uint8_t link, std::span<const std::byte> superpage, std::uint32_t endpoint = 0);
 
-  /// The end of the data: judges frames whose distance is unusual by evidence of all links. May be called again. By the checking thread.
+  /// The end of the data: judges frames whose distance is unusual by evidence of all links. May be called again. By the
+  /// checking thread.
   void finish();
 
   /// By the rules learnt so far: an apparent error may turn out to be the rule, and the apparent rule an error.
@@ -121,9 +126,9 @@ class SuperpageCheck {
   OrbitSteps orbit_steps() const;
   /// The first orbit of a link; nothing if it had no page.
   std::optional<std::uint32_t> first_orbit(std::uint8_t link) const;
-  /// Links that fell silent. Apart from their last superpage, which a stop may have flushed, they brought nothing in the last eighth of the data, and nothing
-  /// while every link brought four superpages; and their last orbit is as far behind the newest orbit of all links. (A slow link meets only one of
-  /// these conditions.)
+  /// Links that fell silent. Apart from their last superpage, which a stop may have flushed, they brought nothing in the
+  /// last eighth of the data, and nothing while every link brought four superpages; and their last orbit is as far behind
+  /// the newest orbit of all links. (A slow link meets only one of these conditions.)
   /// Each as endpoint << 8 | link.
   std::vector<std::uint32_t> silent_links() const;
 
@@ -201,8 +206,8 @@ class SuperpageCheck {
   bool doubts_full_ = false;
 };
 
-// Writes the patterns. Each function returns the next counter; sizes are multiples of the pattern's unit (16, 4 and 32 bytes), a rest is
-// not written.
+// Writes the patterns. Each function returns the next counter; sizes are multiples of the pattern's unit (16, 4 and 32
+// bytes), a rest is not written.
 std::uint32_t write_ddg(std::span<std::byte> payload, std::uint32_t counter);
 std::uint32_t write_words(std::span<std::byte> payload, std::uint32_t counter);
 std::uint32_t write_cru_internal(std::span<std::byte> page, std::uint32_t counter);

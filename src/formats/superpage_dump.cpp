@@ -41,8 +41,9 @@ std::size_t next_page(std::span<const std::byte> file, std::size_t from) {
   return std::min(from, file.size());
 }
 
-// A dump does not mark the begins of superpages. All pages of a superpage have the same link, and a time frame begins a new one. So the pages of a link
-// up to the next time frame count as one superpage, together with following bytes that are not a page.
+// A dump does not mark the begins of superpages. All pages of a superpage have the same link, and a time frame begins a new
+// one. So the pages of a link up to the next time frame count as one superpage, together with following bytes that are not a
+// page.
 template <typename Visit>
 void for_each_superpage(std::span<const std::byte> file, const DumpEndpoints& endpoints, Visit visit) {
   for (std::size_t at = 0; at < file.size();) {

@@ -1,5 +1,5 @@
-// Files of superpages, as a CRU or C-RORC wrote them (`rodeo card bench dma --to-file`): their contents, and whether they are sound
-// (docs/formats/rdh.md, "Dumps").
+// Files of superpages, as a CRU or C-RORC wrote them (`rodeo card bench dma --to-file`): their contents, and whether they
+// are sound (docs/formats/rdh.md, "Dumps").
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,8 @@ struct SuperpageDumpInfo {
   bool sound() const { return findings.total() == 0; }
 };
 
-/// Distinguishes the endpoints whose pages are in one file. More endpoints than possible mean damaged headers: then all count as one.
+/// Distinguishes the endpoints whose pages are in one file. More endpoints than possible mean damaged headers: then all
+/// count as one.
 class DumpEndpoints {
  public:
   explicit DumpEndpoints(std::span<const std::byte> file);
@@ -64,11 +65,12 @@ class DumpEndpoints {
   std::map<std::uint32_t, std::uint32_t> numbers_;
 };
 
-/// True if the file begins with an RDH that is followed by another at its offset, or with the data of a CRU's internal generator.
+/// True if the file begins with an RDH that is followed by another at its offset, or with the data of a CRU's internal
+/// generator.
 bool starts_like_superpages(std::span<const std::byte> file);
 
-/// Checks the whole file with SuperpageCheck, as a bench does. `seed`: of provable payload. `worked` gets the number of bytes checked
-/// since its last call, at each superpage, and all of them by the end; it may be empty.
+/// Checks the whole file with SuperpageCheck, as a bench does. `seed`: of provable payload. `worked` gets the number of
+/// bytes checked since its last call, at each superpage, and all of them by the end; it may be empty.
 SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed,
                                          const std::function<void(std::uint64_t bytes)>& worked = {});
 

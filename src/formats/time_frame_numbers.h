@@ -17,8 +17,8 @@ class TimeFrameNumbers {
     if (orbits_ == 1) phase_ = 0;
   }
 
-  /// The number of the frame of this page, which need not be its first page. The first page that begins a time frame gives the phase; before that the
-  /// number is unknown.
+  /// The number of the frame of this page, which need not be its first page. The first page that begins a time frame gives
+  /// the phase; before that the number is unknown.
   std::optional<std::uint32_t> of(const Rdh& page) {
     const bool begins = page.page_number() == 0 && (page.trigger_type() & rdh_trigger::kTimeFrame) != 0;
     if (!phase_ && begins) phase_ = page.orbit() % orbits_;

@@ -22,8 +22,9 @@ struct TriggerPlanSettings {
   std::chrono::nanoseconds ecr_period{0};  ///< the same by time; 0: never
 };
 
-/// A pure function of its settings and of the accepted triggers. The caller accepts or refuses each trigger that is due; accepted ones get consecutive
-/// L1 ids. The event counter is also reset before its 24 bits overflow. Single-threaded; time is an argument (nanoseconds, any origin).
+/// A pure function of its settings and of the accepted triggers. The caller accepts or refuses each trigger that is due;
+/// accepted ones get consecutive L1 ids. The event counter is also reset before its 24 bits overflow. Single-threaded; time
+/// is an argument (nanoseconds, any origin).
 class TriggerPlan {
  public:
   explicit TriggerPlan(const TriggerPlanSettings& settings);
@@ -46,8 +47,8 @@ class TriggerPlan {
     L1Id first;  ///< the lower half of the global id
     std::uint32_t count = 0;
   };
-  /// Accepts the trigger that is due, at `time_ns` (its due time, or now without a rate); without a rate, up to `most` at once, but not beyond
-  /// the next reset.
+  /// Accepts the trigger that is due, at `time_ns` (its due time, or now without a rate); without a rate, up to `most` at
+  /// once, but not beyond the next reset.
   Accepted accept(std::uint64_t most, std::uint64_t time_ns) {
     if (l1_ == epoch_ || time_ns >= next_ecr_ns_) reset_event_counter(time_ns);
     const Accepted accepted{payload_id(IdLayout{}.global_id(ecrs_, l1_)),

@@ -1,4 +1,5 @@
-// The messages of the vfio-user protocol in both directions: a driver and a PCI card that is a process (docs/protocols/vfio-user.md).
+// The messages of the vfio-user protocol in both directions: a driver and a PCI card that is a process
+// (docs/protocols/vfio-user.md).
 #pragma once
 
 #include <cstddef>
@@ -204,8 +205,8 @@ using Request = std::variant<Version, DmaMap, DmaUnmap, DeviceInfo, RegionInfo, 
 /// Reads a header from the first 16 bytes, which must exist.
 Header read_header(std::span<const std::byte> bytes);
 
-/// Accepts any bytes. `payload`: the bytes after the header. Error: the errno for the reply - ENOTSUP for an unknown command, EINVAL for
-/// lengths that do not fit, EPROTO for unreadable version data.
+/// Accepts any bytes. `payload`: the bytes after the header. Error: the errno for the reply - ENOTSUP for an unknown
+/// command, EINVAL for lengths that do not fit, EPROTO for unreadable version data.
 std::expected<Request, int> decode_request(const Header& header, std::span<const std::byte> payload);
 
 /// VERSION's payload, in request and reply. Error: EPROTO, EINVAL.

@@ -1,4 +1,5 @@
-// The header of an event that was built from the ROBs of many readouts, and the marks of missing ROBs in it (docs/formats/event.md).
+// The header of an event that was built from the ROBs of many readouts, and the marks of missing ROBs in it
+// (docs/formats/event.md).
 #pragma once
 
 #include <cstddef>

@@ -28,9 +28,10 @@ struct RecordingSummary {
   std::filesystem::path file = {};
 };
 
-/// Opens all links of `input`, starts it and writes until it ends, `stop` returns true (called between pages), or the number of chunks is reached. The complete
-/// file gets its name. A part of a recording that ends (`ends`) is a valid file, too, and stays FILE.part. Errors: readout.recording_links (links
-/// of several cards, or of no card), readout.no_chunks (no chunk came; no file is left), file.exists, file.open, file.write, and errors of the input.
+/// Opens all links of `input`, starts it and writes until it ends, `stop` returns true (called between pages), or the number
+/// of chunks is reached. The complete file gets its name. A part of a recording that ends (`ends`) is a valid file, too, and
+/// stays FILE.part. Errors: readout.recording_links (links of several cards, or of no card), readout.no_chunks (no chunk
+/// came; no file is left), file.exists, file.open, file.write, and errors of the input.
 Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::path& file,
                                        const RecordingSettings& settings, const std::function<bool()>& stop = {});
 

@@ -43,11 +43,11 @@ struct CardInputSettings {
 std::vector<Key> card_input_keys();
 
 /// `type = "card"`. Opens the cards and owns their DMA channels. FELIX: chunks of the E-links that are enabled for its
-/// channels. CRU: heartbeat or time frames of the enabled links. Each worker walks the memory of the channels that carry its links, and takes these links.
-/// Memory returns to the card at the slowest worker's position. A readout that is too slow lets the memory fill, and the card is busy.
-/// stop() first stops the card's generator if the input started it. Then it reads until 200 ms of polling have brought
-/// nothing, and stops DMA. The limit is a minute (counted as "cards_cut_off"), or two seconds if the generator is not the
-/// input's and the data never end.
+/// channels. CRU: heartbeat or time frames of the enabled links. Each worker walks the memory of the channels that carry its
+/// links, and takes these links. Memory returns to the card at the slowest worker's position. A readout that is too slow
+/// lets the memory fill, and the card is busy. stop() first stops the card's generator if the input started it. Then it
+/// reads until 200 ms of polling have brought nothing, and stops DMA. The limit is a minute (counted as "cards_cut_off"), or
+/// two seconds if the generator is not the input's and the data never end.
 class CardInput final : public DataInput {
  public:
   /// Throws SetupError: no such card, a channel with another owner, no enabled link, no memory.
@@ -61,8 +61,9 @@ class CardInput final : public DataInput {
   void start() override;
   void stop() override;
 
-  /// "sent" (chunks read from the cards), "card_bytes", "cards_cut_off", "card_lost_packets" (blocks or pages that the stopped cards report as lost),
-  /// "cards_silent", "card_links_down" (fibres that were down during the run), and the anomalies that the decoders found, by name.
+  /// "sent" (chunks read from the cards), "card_bytes", "cards_cut_off", "card_lost_packets" (blocks or pages that the
+  /// stopped cards report as lost), "cards_silent", "card_links_down" (fibres that were down during the run), and the
+  /// anomalies that the decoders found, by name.
   std::vector<NamedCounter> counters() const override;
 
   /// The failure of the first card that failed; empty if none has.

@@ -1,5 +1,5 @@
-// The memory that a card fills, read by several workers. Each takes its own links from the same spans. Memory returns to the card at the
-// slowest worker's position.
+// The memory that a card fills, read by several workers. Each takes its own links from the same spans. Memory returns to the
+// card at the slowest worker's position.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,9 @@ class SpanSource {
   virtual std::uint64_t memory_bytes() const = 0;
 };
 
-/// A ring of spans between one source and its walkers. Walkers are the workers' threads. A walker that finds nothing new asks the source for
-/// more, one walker at a time. If the ring is full, data stay with the card; at last the card is busy and the trigger waits.
+/// A ring of spans between one source and its walkers. Walkers are the workers' threads. A walker that finds nothing new
+/// asks the source for more, one walker at a time. If the ring is full, data stay with the card; at last the card is busy
+/// and the trigger waits.
 class CardSpans {
  public:
   explicit CardSpans(std::unique_ptr<SpanSource> source);
@@ -72,9 +73,9 @@ class CardSpans {
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
 
-  /// All that the card has written up to this time is published. The clock follows the steady clock while data come. When they stop, the
-  /// clock stops for a second of polling (a pause of more than 20 ms counts as 20 ms), then runs again. It never leaps, so a card that stands
-  /// still as a whole loses nothing.
+  /// All that the card has written up to this time is published. The clock follows the steady clock while data come. When
+  /// they stop, the clock stops for a second of polling (a pause of more than 20 ms counts as 20 ms), then runs again. It
+  /// never leaps, so a card that stands still as a whole loses nothing.
   std::uint64_t clock_ns() const { return clock_ns_.load(std::memory_order_acquire); }
 
   /// Share of the card's memory that is published and not yet returned, 0 to 1. Any thread.

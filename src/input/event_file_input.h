@@ -37,9 +37,10 @@ struct EventFileInputSettings {
 
 std::vector<Key> event_file_input_keys();
 
-/// `type = "event_file"`. The files are mapped read-only; each worker walks all of them and takes its own links. The links are those that the file headers
-/// name, else those of all chunks; a link is known by its ROB and its id. Chunks missing in the file are missing again; flags of the card are kept. After stop() every stream plays up to the last
-/// event that any stream has begun, and ends there.
+/// `type = "event_file"`. The files are mapped read-only; each worker walks all of them and takes its own links. The links
+/// are those that the file headers name, else those of all chunks; a link is known by its ROB and its id. Chunks missing in
+/// the file are missing again; flags of the card are kept. After stop() every stream plays up to the last event that any
+/// stream has begun, and ends there.
 class EventFileInput final : public DataInput {
  public:
   /// Throws SetupError if the file does not exist, is not an event file, or has no chunks.

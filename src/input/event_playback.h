@@ -33,8 +33,8 @@ struct PlayedLink {
   auto operator<=>(const PlayedLink&) const = default;
 };
 
-/// Increasing event numbers: global ids where the file promises them, else L1 ids, continued where they wrap. A number is within 2^32 of the one before, so
-/// one flipped bit changes no later number.
+/// Increasing event numbers: global ids where the file promises them, else L1 ids, continued where they wrap. A number is
+/// within 2^32 of the one before, so one flipped bit changes no later number.
 class EventNumbers {
  public:
   void begin(const storage::EventFileReader& file);
@@ -46,10 +46,12 @@ class EventNumbers {
   std::optional<std::int64_t> last_;
 };
 
-/// The files of one sequence, read once: links, number of events, first and last time. Throws SetupError. Constant after construction.
+/// The files of one sequence, read once: links, number of events, first and last time. Throws SetupError. Constant after
+/// construction.
 class PlayedFiles {
  public:
-  /// `follow`: also play the next files of the sequence, by the numbers in their names. `robs`: source ids of the ROBs to play; empty: all.
+  /// `follow`: also play the next files of the sequence, by the numbers in their names. `robs`: source ids of the ROBs to
+  /// play; empty: all.
   PlayedFiles(const std::filesystem::path& first, bool follow, std::span<const std::uint32_t> robs);
 
   struct File {

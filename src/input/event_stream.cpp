@@ -19,7 +19,8 @@ constexpr std::size_t kEventsPerPage = 64;
 constexpr std::size_t kPageBytes = 1 << 20;
 constexpr std::size_t kFewestPages = 4;
 constexpr std::uint64_t kFastEventNs = 10'000;  // 100 kHz
-// After a stop, streams play this many blocks more: among them are the other ROBs of the last event that any stream has begun.
+// After a stop, streams play this many blocks more: among them are the other ROBs of the last event that any stream has
+// begun.
 constexpr std::uint64_t kBlocksOfLastEvent = 256;
 constexpr std::size_t kAlign = 8;
 

@@ -1,4 +1,5 @@
-// One worker's walk through event files: chunk records of its links become chunk runs again, in the worker's own thread, in poll().
+// One worker's walk through event files: chunk records of its links become chunk runs again, in the worker's own thread, in
+// poll().
 #pragma once
 
 #include <atomic>
@@ -24,13 +25,15 @@ namespace rodeo::input {
 /// Runs point into page memory, into which the chunks of a few events are copied, link by link.
 class EventStream final : public DataStream, public ChunkLimit {
  public:
-  /// `links[i]` is link i of the stream; none: the stream is the trigger's own list, one packet of each L1 id. Throws SetupError.
+  /// `links[i]` is link i of the stream; none: the stream is the trigger's own list, one packet of each L1 id. Throws
+  /// SetupError.
   EventStream(const PlayedFiles& files, const EventPlayback& playback, std::span<const PlayedLink> links);
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override { free_.give_back(static_cast<EventPage&>(page)); }
 
-  /// The time of the last delivered event, or the present time while nothing more is due. With EventTiming::fast: that of events at 100 kHz.
+  /// The time of the last delivered event, or the present time while nothing more is due. With EventTiming::fast: that of
+  /// events at 100 kHz.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   std::uint32_t max_chunk_bytes() const override { return static_cast<std::uint32_t>(page_bytes_); }

@@ -71,7 +71,8 @@ class FaultPlan {
     return static_cast<GeneratorCounter>(fault);
   }
 
-  /// True if none of the triggers first, first + step, ... below `end` has a fault on this link. A faster of() for whole runs.
+  /// True if none of the triggers first, first + step, ... below `end` has a fault on this link. A faster of() for whole
+  /// runs.
   bool quiet(std::uint32_t link_id, std::uint64_t first, std::uint64_t end, std::uint64_t step) const {
     const std::uint64_t base = formats::draw::base(seed_, 1, link_id);
     bool any = false;

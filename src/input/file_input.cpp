@@ -16,7 +16,8 @@ namespace {
 
 using formats::BlockCounter;
 
-// Anomalies to report besides the chunks, and the bytes that the maximum size cut off. Not a block without marker: every worker meets it, and `damaged` counts it.
+// Anomalies to report besides the chunks, and the bytes that the maximum size cut off. Not a block without marker: every
+// worker meets it, and `damaged` counts it.
 bool tells(BlockCounter counter) {
   using enum BlockCounter;
   return counter == unfinished || counter == given_up || counter == cut_bytes ||

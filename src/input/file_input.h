@@ -34,8 +34,9 @@ struct FileInputSettings {
 
 std::vector<Key> file_input_keys();
 
-/// `type = "file"`. The file is mapped read-only; each worker walks the whole file and takes its own links. At a rate, all links keep the
-/// same position. After stop() every stream plays up to the last event that any link has begun, and ends there.
+/// `type = "file"`. The file is mapped read-only; each worker walks the whole file and takes its own links. At a rate, all
+/// links keep the same position. After stop() every stream plays up to the last event that any link has begun, and ends
+/// there.
 class FileInput final : public DataInput {
  public:
   /// Throws SetupError if the file does not exist or is not a recording.

@@ -139,8 +139,8 @@ bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page
   return true;
 }
 
-// Delivers the chunks that are still open, marked as cut, or says that the stream is at its end. Empty: the next pass may begin, once
-// pass_closed_.
+// Delivers the chunks that are still open, marked as cut, or says that the stream is at its end. Empty: the next pass may
+// begin, once pass_closed_.
 PollStatus FileStream::end_pass(bool stopped, Page*& out) {
   if (!pass_closed_) {
     if (!last_page_free_.load(std::memory_order_acquire)) return PollStatus::full;

@@ -48,8 +48,9 @@ class FileStream final : public DataStream, public ChunkLimit {
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
 
-  /// Recording time: its events at 100 kHz, or at `rate` if that is more, spread over its blocks. So event time-outs run with the data, at any speed
-  /// of playing and with any ids. The time that a block takes to fill at a low rate does not count.
+  /// Recording time: its events at 100 kHz, or at `rate` if that is more, spread over its blocks. So event time-outs run
+  /// with the data, at any speed of playing and with any ids. The time that a block takes to fill at a low rate does not
+  /// count.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }

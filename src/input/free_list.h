@@ -6,8 +6,8 @@
 
 namespace rodeo::input {
 
-/// T has a member `T* next_free`. The page that came back last is taken first, so that its memory is still in the cache. Returned pages are always
-/// collected all at once, so a plain push has no ABA problem.
+/// T has a member `T* next_free`. The page that came back last is taken first, so that its memory is still in the cache.
+/// Returned pages are always collected all at once, so a plain push has no ABA problem.
 template <typename T>
 class FreeList {
  public:

@@ -15,8 +15,9 @@
 
 namespace rodeo::input {
 
-/// `type = "generator"`. Its thread "rodeo-gen" makes pages of provable chunks in a bounded pool. A trigger that is due while the pool is
-/// full is vetoed and counted, so a readout that is too slow has dead time and never loss. Settings: generator_keys().
+/// `type = "generator"`. Its thread "rodeo-gen" makes pages of provable chunks in a bounded pool. A trigger that is due
+/// while the pool is full is vetoed and counted, so a readout that is too slow has dead time and never loss. Settings:
+/// generator_keys().
 class InternalDataGenerator final : public DataInput {
  public:
   /// Throws SetupError.

@@ -12,8 +12,8 @@ namespace rodeo::input {
 
 enum class ChunkSizes : std::uint8_t { fixed, uniform, normal };
 
-/// Faults on purpose. Values are chances per chunk, 0 to 1; a chunk has at most one fault. Positions count accepted triggers, so that a run
-/// repeats itself at any speed.
+/// Faults on purpose. Values are chances per chunk, 0 to 1; a chunk has at most one fault. Positions count accepted
+/// triggers, so that a run repeats itself at any speed.
 struct FaultSettings {
   double missing = 0;          ///< not sent
   double duplicate = 0;        ///< sent twice

@@ -17,7 +17,8 @@ constexpr std::size_t kMemory = std::size_t{64} << 20;
 constexpr std::size_t kMoreChunks = 4;
 constexpr std::size_t kPages = 256;
 constexpr std::size_t kPage = 4096;
-// Builders read a little ahead, and kernels load beyond the end of a chunk. An odd number of pages between chunks spreads them over the caches.
+// Builders read a little ahead, and kernels load beyond the end of a chunk. An odd number of pages between chunks spreads
+// them over the caches.
 constexpr std::size_t kSlack = kPage;
 
 std::size_t round_up(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }

@@ -21,8 +21,9 @@ struct JoinCounts {
   base::Gauge<std::uint64_t> cut_bytes;   ///< bytes that arrived beyond the limit
 };
 
-/// A page without parts passes through unchanged. Other pages are divided: each stretch of whole chunks becomes a page, and so does each joined chunk,
-/// in memory of this stream. Chunks of a link keep their order. Memory is reserved at construction, and used as far as chunks are long.
+/// A page without parts passes through unchanged. Other pages are divided: each stretch of whole chunks becomes a page, and
+/// so does each joined chunk, in memory of this stream. Chunks of a link keep their order. Memory is reserved at
+/// construction, and used as far as chunks are long.
 class JoinedStream final : public DataStream {
  public:
   struct Settings {
@@ -30,7 +31,8 @@ class JoinedStream final : public DataStream {
     std::size_t memory_bytes = 0;       ///< of joined chunks handed out at a time; one chunk is always allowed
     std::size_t pages = 256;            ///< handed out at a time, of each kind
   };
-  /// 64 MiB of memory, or a chunk of each link and four more if they need more: a builder may wait with one chunk of each link for the next ones.
+  /// 64 MiB of memory, or a chunk of each link and four more if they need more: a builder may wait with one chunk of each
+  /// link for the next ones.
   static Settings settings(std::uint32_t max_chunk_bytes, std::size_t links);
 
   /// `links`: number of links in the stream. Throws SetupError base.memory: no address space for the chunks.
@@ -49,8 +51,8 @@ class JoinedStream final : public DataStream {
   void hold(std::uint32_t source, bool held) override;
   void want(LinkIndex link, bool wanted) override { stream_->want(link, wanted); }
 
-  /// Stops reading from the input. poll() hands out what has arrived of open chunks, marked as truncated; then the stream ends. Returns false if it was
-  /// called before. For the thread of poll().
+  /// Stops reading from the input. poll() hands out what has arrived of open chunks, marked as truncated; then the stream
+  /// ends. Returns false if it was called before. For the thread of poll().
   bool give_up() { return !std::exchange(given_up_, true); }
 
   const JoinCounts& counts() const { return counts_; }

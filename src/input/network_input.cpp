@@ -234,7 +234,8 @@ std::vector<NamedCounter> NetworkInput::counters() const {
     count(*stream, "");
   }
   for (const auto& list : lists_) count(*list, "list_");
-  // Several streams, and several readers of one router, get the same report. Its losses may be of other links: our own losses are counted here.
+  // Several streams, and several readers of one router, get the same report. Its losses may be of other links: our own
+  // losses are counted here.
   for (const auto* streams : {&streams_, &lists_}) {
     for (const auto& stream : *streams) {
       for (const NamedCounter& lost : stream->losses()) {

@@ -34,7 +34,8 @@ struct NetworkInputSettings {
 
 std::vector<Key> network_input_keys();
 
-/// `type = "network"`. Each worker has its own connection to each publisher of its links. stop() asks publishers for the data that they still have.
+/// `type = "network"`. Each worker has its own connection to each publisher of its links. stop() asks publishers for the
+/// data that they still have.
 class NetworkInput final : public DataInput {
  public:
   /// Throws SetupError: within `wait`, the bus had no links, or not all that are wanted.
@@ -50,9 +51,10 @@ class NetworkInput final : public DataInput {
   /// True once each publisher has been connected since start(): data sent from then on arrive here. Stays true. Any thread.
   bool connected() const;
 
-  /// "sent" (chunks that arrived), "network_lost" (chunks that a publisher sent and that did not arrive), "network_cut_chunks" (only the start arrived),
-  /// "network_cut_bytes", "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections", "network_cut_off" (publishers without an
-  /// END). For the trigger's lists all but "sent", as "list_network_lost". "upstream_...": losses that routers report with their END.
+  /// "sent" (chunks that arrived), "network_lost" (chunks that a publisher sent and that did not arrive),
+  /// "network_cut_chunks" (only the start arrived), "network_cut_bytes", "network_lost_pages", "network_repeated_pages",
+  /// "network_bad_pages", "network_connections", "network_cut_off" (publishers without an END). For the trigger's lists all
+  /// but "sent", as "list_network_lost". "upstream_...": losses that routers report with their END.
   std::vector<NamedCounter> counters() const override;
 
  private:

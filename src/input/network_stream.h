@@ -62,8 +62,8 @@ class NetworkStream final : public DataStream, public ChunkLimit {
   std::uint32_t max_chunk_bytes() const override { return max_chunk_bytes_; }
   bool delivers_parts() const override { return true; }
 
-  /// A publisher that keeps refusing for this time, and would go on, is a failure of the input. At least one second, so that each publisher that may have the
-  /// links is asked. Call before the first poll().
+  /// A publisher that keeps refusing for this time, and would go on, is a failure of the input. At least one second, so that
+  /// each publisher that may have the links is asked. Call before the first poll().
   void give_up_after(std::chrono::nanoseconds refused) {
     give_up_ns_ = static_cast<std::uint64_t>(std::max<std::chrono::nanoseconds>(refused, std::chrono::seconds{1}).count());
   }

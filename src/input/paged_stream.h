@@ -15,7 +15,8 @@
 
 namespace rodeo::input {
 
-/// The producer adds chunks to an open page, closes it, and moves the clock; the worker polls. No allocation after construction.
+/// The producer adds chunks to an open page, closes it, and moves the clock; the worker polls. No allocation after
+/// construction.
 class PagedStream final : public DataStream, public ChunkLimit {
  public:
   /// The producer continues while `reserve` pages are free. Throws SetupError if there is no memory for `pages` pages.
@@ -35,11 +36,12 @@ class PagedStream final : public DataStream, public ChunkLimit {
   bool free_at_least(std::size_t pages) { return pool_.free_at_least(pages); }
   std::size_t pages() const { return pool_.pages(); }
 
-  /// Makes sure that the open page has room for `chunks` more chunks of any kind, `bytes` long together; false if memory ran out.
+  /// Makes sure that the open page has room for `chunks` more chunks of any kind, `bytes` long together; false if memory ran
+  /// out.
   bool ensure(std::uint32_t bytes, std::uint32_t chunks);
 
-  /// Opens a run of equal chunks: at least one, at most `want`. `fit` returns the number. The caller writes fit * size bytes to the result.
-  /// nullptr if memory ran out.
+  /// Opens a run of equal chunks: at least one, at most `want`. `fit` returns the number. The caller writes fit * size bytes
+  /// to the result. nullptr if memory ran out.
   std::byte* add_run(LinkIndex link, std::uint32_t size, std::uint32_t want, std::uint32_t& fit);
 
   /// Adds one chunk, to the last run if possible. Call only after ensure().
@@ -84,7 +86,8 @@ class PagedStream final : public DataStream, public ChunkLimit {
   Delivered delivered_;
 };
 
-/// The object that an input hands out. The stream itself stays in the input, so that pages can return as long as the input lives.
+/// The object that an input hands out. The stream itself stays in the input, so that pages can return as long as the input
+/// lives.
 class StreamHandle final : public DataStream, public ChunkLimit {
  public:
   explicit StreamHandle(DataStream& stream) : stream_(stream) {}

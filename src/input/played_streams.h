@@ -1,4 +1,5 @@
-// The streams of an input that plays files: streams of links, and streams of the trigger's list. They begin and end together.
+// The streams of an input that plays files: streams of links, and streams of the trigger's list. They begin and end
+// together.
 #pragma once
 
 #include <algorithm>

@@ -14,8 +14,8 @@ namespace rodeo::input {
 
 using formats::L1IdField;
 
-/// Learns in one pass over the recording, then maps ids to positions. An id far from the previous ones of its link, which the next id does not
-/// confirm, is not learnt and has no position: a flipped bit must not make a recording look hours long.
+/// Learns in one pass over the recording, then maps ids to positions. An id far from the previous ones of its link, which
+/// the next id does not confirm, is not learnt and has no position: a flipped bit must not make a recording look hours long.
 class RecordedIds {
  public:
   explicit RecordedIds(L1IdField field) : field_(field) {}
@@ -37,8 +37,8 @@ class RecordedIds {
     std::optional<std::uint32_t> far = {};  // the previous id, if it was far from `last`
   };
 
-  /// Events from one id to another: negative if `to` is earlier; none if one of the ids is not in the recording. Narrow ids: by the shorter
-  /// way.
+  /// Events from one id to another: negative if `to` is earlier; none if one of the ids is not in the recording. Narrow ids:
+  /// by the shorter way.
   std::optional<std::int64_t> distance(std::uint32_t from, std::uint32_t to) const;
 
   /// The largest step from chunk to chunk of a link that counts as plausible.

@@ -24,8 +24,8 @@ class Recording {
     std::optional<std::uint16_t> trigger_elink;  ///< carries TTC packets, not chunks of data
   };
 
-  /// Throws SetupError (file.*, formats.*_recording, readout.no_chunks) if the file is not there, holds no blocks (for example, zeros)
-  /// or no chunks. A last block that is cut off is left out, with a warning.
+  /// Throws SetupError (file.*, formats.*_recording, readout.no_chunks) if the file is not there, holds no blocks (for
+  /// example, zeros) or no chunks. A last block that is cut off is left out, with a warning.
   Recording(const std::filesystem::path& file, const Options& options);
 
   /// Whole blocks.
@@ -44,8 +44,8 @@ class Recording {
   /// Error "file.shrunk" once a part of the file could not be read: blocks() has zeros there.
   Result<void> check() const { return file_.check(); }
 
-  /// The faults of the recording itself, by name, without zeros: blocks that are missing or invalid, an end in the middle of a chunk or
-  /// a block.
+  /// The faults of the recording itself, by name, without zeros: blocks that are missing or invalid, an end in the middle of
+  /// a chunk or a block.
   const std::vector<NamedCounter>& damage() const { return damage_; }
 
   /// The L1 ids of the recording: what loops and stops need.

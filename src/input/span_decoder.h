@@ -21,8 +21,8 @@ class SpanDecoder {
   virtual formats::DecodeBuffer::Capacity room() const = 0;
   /// Free room for finish().
   virtual formats::DecodeBuffer::Capacity finish_room() const = 0;
-  /// Decodes from byte `from` of a span, appends runs to `out`, and returns the number of bytes taken: at least one if `out` is empty. Runs
-  /// point into the span or into `out`.
+  /// Decodes from byte `from` of a span, appends runs to `out`, and returns the number of bytes taken: at least one if `out`
+  /// is empty. Runs point into the span or into `out`.
   virtual std::size_t decode(const CardSpan& span, std::size_t from, formats::DecodeBuffer& out) = 0;
   /// Skips the data of a link, or decodes them again. Call between two decode().
   virtual void want(LinkIndex link, bool wanted) = 0;
@@ -32,12 +32,13 @@ class SpanDecoder {
   virtual std::vector<NamedCounter> counters() const = 0;
 };
 
-/// For FELIX blocks. `elinks[i]` is the E-link number of link i; blocks of other E-links are skipped. A span must hold whole blocks; bytes left over at its
-/// end are counted as `partial_block_bytes`. Throws SetupError for an invalid format.
+/// For FELIX blocks. `elinks[i]` is the E-link number of link i; blocks of other E-links are skipped. A span must hold whole
+/// blocks; bytes left over at its end are counted as `partial_block_bytes`. Throws SetupError for an invalid format.
 std::unique_ptr<SpanDecoder> make_block_span_decoder(const formats::BlockFormat& format, std::uint32_t max_chunk_bytes,
                                                      std::span<const std::uint16_t> elinks);
 
-/// For superpages of RDH pages. `links[i]` is the RDH link id of link i. Superpages of other links are skipped. Throws SetupError.
+/// For superpages of RDH pages. `links[i]` is the RDH link id of link i. Superpages of other links are skipped. Throws
+/// SetupError.
 std::unique_ptr<SpanDecoder> make_rdh_span_decoder(const formats::RdhFrameDecoder::Options& options,
                                                    std::span<const std::uint8_t> links);
 

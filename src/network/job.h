@@ -12,9 +12,9 @@ using settings::Configuration;
 using settings::ConfigurationErrors;
 using settings::Json;
 
-/// {"scenario": {name: text}, "size": {...}, "sweep": {..., "axes": [{"key", "values": [text]}]}, "executor": {...}}. The scenario has the
-/// settings that were given. The network of the scenario can be built; so can the network for each value of an axis alone. Null if there
-/// is no [network]. All errors at once: config.*, network.*, each with its place.
+/// {"scenario": {name: text}, "size": {...}, "sweep": {..., "axes": [{"key", "values": [text]}]}, "executor": {...}}. The
+/// scenario has the settings that were given. The network of the scenario can be built; so can the network for each value of
+/// an axis alone. Null if there is no [network]. All errors at once: config.*, network.*, each with its place.
 std::expected<Json, ConfigurationErrors> network_job(const Configuration& configuration);
 
 }  // namespace rodeo::network

@@ -13,7 +13,8 @@
 
 namespace rodeo::network {
 
-/// One setting, such as `event_size`: a key in the table [network.traffic] of a configuration, `event_size=` in Python, an axis of a sweep.
+/// One setting, such as `event_size`: a key in the table [network.traffic] of a configuration, `event_size=` in Python, an
+/// axis of a sweep.
 struct ScenarioSetting : Setting<Scenario> {
   std::string_view table;  ///< of the configuration: topology, traffic, switch, simulation or tcp
 
@@ -22,12 +23,13 @@ struct ScenarioSetting : Setting<Scenario> {
   /// A text whose default is a bit rate.
   bool is_bit_rate() const { return key.type == KeyType::text && key.fallback.ends_with("bps"); }
 
-  /// Sets a value from a text with a unit, or a number in the base unit (bytes, hertz, seconds). Errors: network.bad_setting,
-  /// network.unknown_preset, those of base/units.h.
+  /// Sets a value from a text with a unit, or a number in the base unit (bytes, hertz, seconds). Errors:
+  /// network.bad_setting, network.unknown_preset, those of base/units.h.
   Result<void> assign(Scenario& scenario, std::string_view text) const;
   /// The value in the base unit, for programs; assign() reads it.
   std::string text(const Scenario& scenario) const;
-  /// The value for people: "5 MB", "12 kHz", "200 ms"; assign() reads it, too. Sizes and rates are rounded to three digits, like `5.12 MB`.
+  /// The value for people: "5 MB", "12 kHz", "200 ms"; assign() reads it, too. Sizes and rates are rounded to three digits,
+  /// like `5.12 MB`.
   std::string readable(const Scenario& scenario) const;
   /// The name of a value in --help: SIZE, RATE, N, ...
   std::string_view value_name() const;
@@ -40,8 +42,8 @@ const ScenarioSetting* find_scenario_setting(std::string_view name);
 
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
-/// A scenario from settings. Presets are applied first, in any order of the list; other settings keep the preset's values. Errors:
-/// network.unknown_setting and those of assign(). Does not check whether the network makes sense: check() does.
+/// A scenario from settings. Presets are applied first, in any order of the list; other settings keep the preset's values.
+/// Errors: network.unknown_setting and those of assign(). Does not check whether the network makes sense: check() does.
 Result<Scenario> scenario_of(const NamedTexts& settings);
 
 }  // namespace rodeo::network

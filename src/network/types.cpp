@@ -20,7 +20,8 @@ Result<Topology> topology_preset(std::string_view name) {
 Result<SwitchBuffer> switch_preset(std::string_view name) {
   SwitchBuffer buffer;
   if (name == "qfx5120") {
-    // Paper §3.1: 27 MB shared, 5 MB dedicated over 48 ports; cells: Juniper, "QFX5K-Series Switches Packet Buffer Architecture" (2025).
+    // Paper §3.1: 27 MB shared, 5 MB dedicated over 48 ports; cells: Juniper, "QFX5K-Series Switches Packet Buffer
+    // Architecture" (2025).
     buffer.shared_bytes = 27'000'000;
     buffer.dedicated_bytes_per_port = 5'000'000 / 48;
     buffer.cell_bytes = 256;

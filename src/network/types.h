@@ -91,15 +91,16 @@ Result<Topology> topology_preset(std::string_view name);
 /// `qfx5120` (27 MB shared) or `acx7100` (virtual output queues); an Error lists the known names.
 Result<SwitchBuffer> switch_preset(std::string_view name);
 
-/// Refuses what cannot be built or would run for ever: zero counts, sizes and rates, nodes that do not fill the racks, more load than a
-/// link carries (headers included; every rack has this rate), or than `fullest` of that. The error names the value and what to do.
-/// Errors: network.zero, network.topology, network.size, network.overload.
+/// Refuses what cannot be built or would run for ever: zero counts, sizes and rates, nodes that do not fill the racks, more
+/// load than a link carries (headers included; every rack has this rate), or than `fullest` of that. The error names the
+/// value and what to do. Errors: network.zero, network.topology, network.size, network.overload.
 Result<void> check(const Topology& topology, const Traffic& traffic, double fullest = 1);
 
 /// Refuses empty cells, no room for one frame, an invalid threshold. Errors: network.size.
 Result<void> check(const SwitchBuffer& buffer, const Traffic& traffic);
 
-/// The node or readout whose own speed, not the network's, limits the rate; empty if none. A simulation may want such a limit.
+/// The node or readout whose own speed, not the network's, limits the rate; empty if none. A simulation may want such a
+/// limit.
 std::string slower_than_asked(const Topology& topology, const Traffic& traffic);
 
 /// Bytes on a link of an event of mean size, headers included.

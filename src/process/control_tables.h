@@ -73,7 +73,8 @@ struct ClassConfiguration {
 std::vector<ClassConfiguration> class_configurations(const settings::Configuration& configuration);
 
 /// The errors of a system beyond those of single keys: duplicate process names, classes that lack what their kind needs,
-/// undeclared hosts, a page open to other computers. Empty without [control]. Codes control.bad_system, control.not_loopback.
+/// undeclared hosts, a page open to other computers. Empty without [control]. Codes control.bad_system,
+/// control.not_loopback.
 settings::ConfigurationErrors check_control(const settings::Configuration& configuration);
 
 }  // namespace rodeo::process

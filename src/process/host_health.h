@@ -1,4 +1,5 @@
-// The state of a process's host, read from the kernel: CPU, memory, huge pages, disks, network, temperatures. Also as metrics.
+// The state of a process's host, read from the kernel: CPU, memory, huge pages, disks, network, temperatures. Also as
+// metrics.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +68,8 @@ struct Temperature {
 /// From sys/class/hwmon, else from sys/class/thermal. Empty if there are no sensors, as in most virtual machines.
 std::vector<Temperature> temperatures(const std::filesystem::path& root);
 
-/// All values, read now, in Prometheus' text format, with the free space of the file systems of `directories`. `root`: the parent of proc and sys.
-/// Names: docs/reference/metrics.md.
+/// All values, read now, in Prometheus' text format, with the free space of the file systems of `directories`. `root`: the
+/// parent of proc and sys. Names: docs/reference/metrics.md.
 std::string host_metrics(std::span<const std::string> directories, const std::filesystem::path& root = "/");
 
 }  // namespace rodeo::process

@@ -7,8 +7,8 @@
 
 namespace rodeo::process {
 
-/// After begin() the process has `limit` and three seconds to destroy this object. Otherwise the object writes a message to stderr and ends the process
-/// with exit status 1, without a report. Called by one thread. begin() starts a thread.
+/// After begin() the process has `limit` and three seconds to destroy this object. Otherwise the object writes a message to
+/// stderr and ends the process with exit status 1, without a report. Called by one thread. begin() starts a thread.
 class LastResort {
  public:
   explicit LastResort(std::chrono::nanoseconds limit, std::string name) : limit_(limit), name_(std::move(name)) {}

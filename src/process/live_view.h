@@ -1,4 +1,5 @@
-// The progress of a run on stderr: on a terminal a block of lines, redrawn once a second; elsewhere a line every few seconds.
+// The progress of a run on stderr: on a terminal a block of lines, redrawn once a second; elsewhere a line every few
+// seconds.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ std::string bar(double fill);
 /// "1:02:03"
 std::string clock_text(double seconds);
 
-/// Adds a line with as many parts as fit into `columns`. The other parts follow on further lines. Each part begins with blanks that separate it.
+/// Adds a line with as many parts as fit into `columns`. The other parts follow on further lines. Each part begins with
+/// blanks that separate it.
 void add_line(std::vector<std::string>& lines, std::string line, const std::vector<std::string>& parts, int columns);
 
 /// Shows a run on stderr. One thread.

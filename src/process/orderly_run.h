@@ -32,8 +32,9 @@ enum class Ended : std::uint8_t {
   by_limit,  ///< stop_limit was over, and a part had not even given up
 };
 
-/// Runs until step() returns false. The first Ctrl-C (or SIGTERM) calls stop(), a second changes nothing. After the third, or after stop_limit, the
-/// function returns while threads still work; the caller must then leave by std::quick_exit or _exit. `control` may be nullptr.
+/// Runs until step() returns false. The first Ctrl-C (or SIGTERM) calls stop(), a second changes nothing. After the third,
+/// or after stop_limit, the function returns while threads still work; the caller must then leave by std::quick_exit or
+/// _exit. `control` may be nullptr.
 Ended run_in_order(const OrderlyRun& run, LiveView& view, LineServer* control);
 
 }  // namespace rodeo::process

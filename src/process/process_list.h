@@ -36,8 +36,8 @@ struct ListedProcess {
   std::chrono::steady_clock::time_point seen;
 };
 
-/// All running processes, sorted by kind and name. Asks all at the same time, each for at most `patience`. A process that does not answer is listed, too;
-/// sockets of dead processes are skipped.
+/// All running processes, sorted by kind and name. Asks all at the same time, each for at most `patience`. A process that
+/// does not answer is listed, too; sockets of dead processes are skipped.
 std::vector<ListedProcess> list_processes(std::chrono::milliseconds patience);
 
 /// Names of the running control rooms of this user, sorted.

@@ -18,9 +18,9 @@ struct TimeSeries {
   std::vector<std::pair<double, double>> samples;  ///< Unix time [s], value; sorted by time
 };
 
-/// A range query of `query` (PromQL) between two Unix times. The step is a hundredth of the range, at least 1 s. A range shorter than a step
-/// still gives a sample at each end. `server`: "http://HOST:PORT". Errors: process.http_client, process.prometheus (the server refused the
-/// query, or its answer is invalid).
+/// A range query of `query` (PromQL) between two Unix times. The step is a hundredth of the range, at least 1 s. A range
+/// shorter than a step still gives a sample at each end. `server`: "http://HOST:PORT". Errors: process.http_client,
+/// process.prometheus (the server refused the query, or its answer is invalid).
 Result<std::vector<TimeSeries>> query_prometheus(const std::string& server, const std::string& query, double from_unix_s,
                                                  double to_unix_s);
 

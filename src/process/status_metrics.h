@@ -18,8 +18,8 @@ namespace rodeo::process {
 template <typename Status>
 class StatusMetrics {
  public:
-  /// `listen`: "ADDRESS:PORT"; empty: no server. `text` turns a status into metrics, on the server's thread. Throws SetupError: process.http.
-  /// `directories`: output directories, each once. The metrics include their free space.
+  /// `listen`: "ADDRESS:PORT"; empty: no server. `text` turns a status into metrics, on the server's thread. Throws
+  /// SetupError: process.http. `directories`: output directories, each once. The metrics include their free space.
   StatusMetrics(const std::string& listen, std::function<std::string(const Status&)> text,
                 std::vector<std::string> directories = {})
       : text_(std::move(text)), directories_(std::move(directories)) {

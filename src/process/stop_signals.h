@@ -1,11 +1,12 @@
-// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the third aborts it. The second changes nothing:
-// timeout(1) and service managers send their signal to a process and, at once, to its group.
+// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the third aborts it. The second changes
+// nothing: timeout(1) and service managers send their signal to a process and, at once, to its group.
 #pragma once
 
 namespace rodeo::process {
 
-/// Signals are counted and do not end the process while an object lives; ignored signals stay ignored. For one thread. Objects may nest and share the count:
-/// the code that writes a report after a run keeps its own object until the report is written.
+/// Signals are counted and do not end the process while an object lives; ignored signals stay ignored. For one thread.
+/// Objects may nest and share the count: the code that writes a report after a run keeps its own object until the report is
+/// written.
 class StopSignals {
  public:
   StopSignals();
@@ -22,8 +23,9 @@ class StopSignals {
   int count() const;
 };
 
-/// For processes that have a run: call once at the start. A closed stderr or stdout (the `tee` behind a pipe ends by the same Ctrl-C) or a file at its
-/// size limit then does not end the process (SIGPIPE, SIGXFSZ). The write fails, which is ignored or is an error of that file.
+/// For processes that have a run: call once at the start. A closed stderr or stdout (the `tee` behind a pipe ends by the
+/// same Ctrl-C) or a file at its size limit then does not end the process (SIGPIPE, SIGXFSZ). The write fails, which is
+/// ignored or is an error of that file.
 void outlive_listeners();
 
 }  // namespace rodeo::process

@@ -22,7 +22,8 @@
 namespace rodeo::readout {
 namespace {
 
-// Interval at which back-pressure and the link policy are judged: long enough for cheap status calls, short enough for bursts.
+// Interval at which back-pressure and the link policy are judged: long enough for cheap status calls, short enough for
+// bursts.
 constexpr std::uint64_t kLookIntervalNs = 50'000'000;
 
 using formats::to_text;

@@ -46,8 +46,9 @@ class Application {
   /// because files of this run exist; the application can then take another run.
   void take_run(std::uint32_t number, std::uint32_t type);
 
-  /// Starts the consumers in list order, then the builders, then the input. Once, in the phase prepared or ready. Throws SetupError
-  /// if a component cannot start: it stops the components that have started, and the application can then only be destroyed.
+  /// Starts the consumers in list order, then the builders, then the input. Once, in the phase prepared or ready. Throws
+  /// SetupError if a component cannot start: it stops the components that have started, and the application can then only be
+  /// destroyed.
   void start();
 
   /// Judges back-pressure and links, and notices the failure of a consumer and the end of the run. Call it ten to a hundred
@@ -114,7 +115,8 @@ class Application {
   void finish();
 
   ReadoutSettings settings_;
-  // Destroyed last to first: consumers hold fragments, fragments lie in the builders' memory, builders hold the input's streams.
+  // Destroyed last to first: consumers hold fragments, fragments lie in the builders' memory, builders hold the input's
+  // streams.
   std::unique_ptr<DataInput> input_;
   Standings standings_;  ///< the builders' readers share it
   std::vector<Rob> robs_;

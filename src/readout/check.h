@@ -14,7 +14,8 @@ using settings::ConfigurationErrors;
 /// Adds the errors in ROBs, links and consumers of these settings that show without a look at files and devices.
 void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors& errors);
 
-/// Warnings, a sentence each, of losses that the settings cause. For example: chunks wait in the input for longer than events wait for them.
+/// Warnings, a sentence each, of losses that the settings cause. For example: chunks wait in the input for longer than
+/// events wait for them.
 std::vector<std::string> warnings_of(const ReadoutSettings& settings);
 
 /// The errors that the played recording or event file shows; for `rodeo check`. The links of a card cannot be checked.

@@ -9,7 +9,8 @@ namespace rodeo::readout {
 /// Adds components of higher layers: each Library made after this call has them as built in. Programs call it first.
 void add_default_library(void (*registration)(Registry&));
 
-/// A registry with the default library, and the host that adds plug-ins. One per process; it outlives all components made from it.
+/// A registry with the default library, and the host that adds plug-ins. One per process; it outlives all components made
+/// from it.
 class Library {
  public:
   Library();

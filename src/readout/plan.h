@@ -27,7 +27,8 @@ struct ReadoutPlan {
   std::string configuration_sha256;   ///< settings::configuration_sha256()
 };
 
-/// The errors for which `rodeo readout` would refuse this configuration, without starting it. `registry`: of the library that read it.
+/// The errors for which `rodeo readout` would refuse this configuration, without starting it. `registry`: of the library
+/// that read it.
 ConfigurationErrors check_readout(const Configuration& configuration, const base::ComponentRegistry& registry);
 
 /// After which silence a link still finds its place; for `rodeo check`. The configuration must have a readout and no errors.

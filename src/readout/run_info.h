@@ -1,4 +1,5 @@
-// Run data for every event header. The application sets them before it creates the consumers, and again when the run is known later.
+// Run data for every event header. The application sets them before it creates the consumers, and again when the run is
+// known later.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ void set_run_info(RunInfo info);
 
 const RunInfo& run_info();
 
-/// Reports the phase of the run's time frames (formats/time_frame_numbers.h). The first call since set_run_info() counts. Any thread.
+/// Reports the phase of the run's time frames (formats/time_frame_numbers.h). The first call since set_run_info() counts.
+/// Any thread.
 void found_frame_phase(std::uint32_t phase);
 std::optional<std::uint32_t> frame_phase();
 

@@ -60,7 +60,8 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
 
-/// All ROBs and groups of an input have the same events. After the run, a ROB with fewer lost some, unless its links are all removed.
+/// All ROBs and groups of an input have the same events. After the run, a ROB with fewer lost some, unless its links are all
+/// removed.
 void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   const auto has_links = [](const RobStatus& rob) {
     return std::ranges::any_of(rob.builder.links, [](const FragmentBuilder::Link& link) {

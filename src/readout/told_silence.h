@@ -32,7 +32,8 @@ struct ToldSilence {
 
 ToldSilence told_silence(const SilentLinks& links);
 
-/// "a link finds its place after a silence of any length, all links at once after one of less than 655 ms (65536 events at 100 kHz)"
+/// "a link finds its place after a silence of any length, all links at once after one of less than 655 ms (65536 events at
+/// 100 kHz)"
 std::string silence_text(const ToldSilence& told, std::optional<double> rate_hz);
 
 /// True if a silence of less than ten seconds may already lose the place.
@@ -43,7 +44,8 @@ struct SilenceNote {
   std::string text;
   bool is_short = false;
 };
-/// `links`: number of each ROB, in the order of the settings; 0: unknown, taken as several. Empty for builders of plug-ins. May throw as the extractor.
+/// `links`: number of each ROB, in the order of the settings; 0: unknown, taken as several. Empty for builders of plug-ins.
+/// May throw as the extractor.
 std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const TriggerFields& ids,
                                        const std::vector<std::size_t>& links);
 

@@ -106,7 +106,8 @@ void Reader::read() {
   }
 }
 
-/// Tells the stream which links have a subscriber; a stream may drop the data of other links before decoding. `empty`: the last poll had no page.
+/// Tells the stream which links have a subscriber; a stream may drop the data of other links before decoding. `empty`: the
+/// last poll had no page.
 void Reader::tell_what_is_wanted(std::uint64_t now_ns, bool empty) {
   const auto wanted = [this](LinkIndex link) { return publisher_.wanted(link); };
   const auto tell = [this](LinkIndex link, bool is_wanted) { stream_->want(link, is_wanted); };
@@ -123,7 +124,8 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
     refused_since_ns_ = 0;
     return true;
   }
-  // The time starts when the run begins to end, or with the last progress: one page of the input may fill many of the publisher's.
+  // The time starts when the run begins to end, or with the last progress: one page of the input may fill many of the
+  // publisher's.
   const std::uint64_t taken = publisher_.pages_taken();
   if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
   taken_ = taken;

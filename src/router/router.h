@@ -22,8 +22,8 @@ namespace rodeo::router {
 ///   while (router.phase() != Phase::stopped) { router.step(); sleep(10ms); }
 class Router {
  public:
-  /// Makes the input and its readers, which enter themselves on the bus. Throws SetupError: unknown input, no links, impossible number of readers, no
-  /// secret, a name that is taken, or an error of the input.
+  /// Makes the input and its readers, which enter themselves on the bus. Throws SetupError: unknown input, no links,
+  /// impossible number of readers, no secret, a name that is taken, or an error of the input.
   Router(RouterSettings settings, const base::ComponentRegistry& registry);
 
   /// Stops the run if it is still active, and waits for its end.
@@ -32,10 +32,12 @@ class Router {
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  /// Starts the readers, and the input unless it waits for subscribers. Throws SetupError; then everything started is stopped again.
+  /// Starts the readers, and the input unless it waits for subscribers. Throws SetupError; then everything started is
+  /// stopped again.
   void start();
 
-  /// Advances the run: start of the input, its failure, the end. Call it ten to a hundred times a second. Does not block for long.
+  /// Advances the run: start of the input, its failure, the end. Call it ten to a hundred times a second. Does not block for
+  /// long.
   void step();
 
   /// Tells the input to stop; step() does the rest. Repeated calls are harmless.

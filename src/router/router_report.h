@@ -1,4 +1,5 @@
-// The totals of a router's run: the numbers of the report, computed once from the last status, and the balances that must add up.
+// The totals of a router's run: the numbers of the report, computed once from the last status, and the balances that must
+// add up.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Decides which links a stream may leave out before decoding: links without a subscriber, once the data for the last subscriber are read.
+// Decides which links a stream may leave out before decoding: links without a subscriber, once the data for the last
+// subscriber are read.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,10 @@
 
 namespace rodeo::router {
 
-/// One thread. `wanted(link)`: true if a link has a subscriber now; `tell(link, wanted)` passes this to the stream. A link that loses its subscriber is read
-/// and counted further, until the stream had no page for half a second (a card may have its own queue, which empties when there is room again), or for
-/// `grace`. So a run that ends with a backlog can tell what happened to its chunks.
+/// One thread. `wanted(link)`: true if a link has a subscriber now; `tell(link, wanted)` passes this to the stream. A link
+/// that loses its subscriber is read and counted further, until the stream had no page for half a second (a card may have
+/// its own queue, which empties when there is room again), or for `grace`. So a run that ends with a backlog can tell what
+/// happened to its chunks.
 class WantedLinks {
  public:
   WantedLinks(std::size_t links, std::uint64_t grace_ns) : told_(links, true), grace_ns_(grace_ns) {}

@@ -41,8 +41,8 @@ class Table {
   /// True if a file, the environment or a flag set the key; false if it has its default.
   bool given(std::string_view key) const;
 
-  /// The single table with this name below this one; nullptr if an optional one is left out. Throws std::logic_error if no such
-  /// table is declared.
+  /// The single table with this name below this one; nullptr if an optional one is left out. Throws std::logic_error if no
+  /// such table is declared.
   const Table* table(std::string_view name) const;
   /// The elements of an array of tables, in order. Throws std::logic_error likewise.
   std::span<const Table> tables(std::string_view name) const;
@@ -99,8 +99,9 @@ struct Configuration {
 /// All errors of a configuration at once, in the order of the file.
 using ConfigurationErrors = std::vector<Error>;
 
-/// Reads and checks a configuration. First loads its plug-ins (keys `plugins` and `plugin_directories` of any table)
-/// into `plugins`, so that their components are known. Errors: config.*, those of the plug-in host, and base.unknown_component, each with its place.
+/// Reads and checks a configuration. First loads its plug-ins (keys `plugins` and `plugin_directories` of any table) into
+/// `plugins`, so that their components are known. Errors: config.*, those of the plug-in host, and base.unknown_component,
+/// each with its place.
 std::expected<Configuration, ConfigurationErrors> load_configuration(const ConfigurationSource& source,
                                                                      std::span<const TableDeclaration> declarations,
                                                                      const base::ComponentRegistry& registry,

@@ -1,5 +1,5 @@
-// The tables and keys that a configuration may contain, declared by the code that reads them. One list of declarations checks files, fills
-// in defaults, and writes the reference and the JSON Schema.
+// The tables and keys that a configuration may contain, declared by the code that reads them. One list of declarations
+// checks files, fills in defaults, and writes the reference and the JSON Schema.
 #pragma once
 
 #include <optional>

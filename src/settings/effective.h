@@ -8,11 +8,12 @@
 
 namespace rodeo::settings {
 
-/// Adds the values of a table and of all tables below it to an object, by whole key ("readout.builder.timeout"), as written. Flat.
+/// Adds the values of a table and of all tables below it to an object, by whole key ("readout.builder.timeout"), as written.
+/// Flat.
 void add_values(const Table& table, Json& values);
 
-/// SHA-256 of all values by whole key, sorted, as one line of JSON: 64 lower-case hex digits. It does not depend on the source or order
-/// of the values.
+/// SHA-256 of all values by whole key, sorted, as one line of JSON: 64 lower-case hex digits. It does not depend on the
+/// source or order of the values.
 std::string configuration_sha256(const Configuration& configuration);
 
 }  // namespace rodeo::settings

@@ -74,7 +74,8 @@ class Json {
   /// As text; `indent` 0 gives one line. Bytes that are not UTF-8 are replaced.
   std::string dump(int indent = 2) const;
 
-  /// Accepts any bytes. Error config.bad_json with line and column: also for numbers beyond a double, and for values nested deeper than kDeepest.
+  /// Accepts any bytes. Error config.bad_json with line and column: also for numbers beyond a double, and for values nested
+  /// deeper than kDeepest.
   static Result<Json> parse(std::string_view text);
 
  private:

@@ -10,9 +10,9 @@
 
 namespace rodeo::settings {
 
-/// Checks type, range and choice, and converts to the base unit. `path` is the whole name for messages ("readout.builder.timeout");
-/// relative paths start at `directory`. Errors: config.wrong_type, config.out_of_range, config.bad_choice, config.bad_value; their
-/// `where` is empty.
+/// Checks type, range and choice, and converts to the base unit. `path` is the whole name for messages
+/// ("readout.builder.timeout"); relative paths start at `directory`. Errors: config.wrong_type, config.out_of_range,
+/// config.bad_choice, config.bad_value; their `where` is empty.
 Result<Parameters::Value> convert_value(const Key& key, const RawValue& raw, const std::string& path,
                                         const std::filesystem::path& directory);
 

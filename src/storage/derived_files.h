@@ -16,8 +16,8 @@
 
 namespace rodeo::storage {
 
-/// The records that new files take over from the old one: run parameters, application, stream, project, lumi block, payload, and free strings
-/// that the writer of the new file does not set itself.
+/// The records that new files take over from the old one: run parameters, application, stream, project, lumi block, payload,
+/// and free strings that the writer of the new file does not set itself.
 EventFileSettings settings_like(const formats::DecodedFileHeader& header);
 
 /// The place and name of new files.
@@ -29,8 +29,8 @@ struct DerivedTarget {
   static DerivedTarget of(const std::filesystem::path& output);
 };
 
-/// A sequence of such files. Without keep(), the destructor removes the files that it wrote, and nothing else: the source files still have the events.
-/// One thread.
+/// A sequence of such files. Without keep(), the destructor removes the files that it wrote, and nothing else: the source
+/// files still have the events. One thread.
 class DerivedFiles {
  public:
   /// Error file.exists if one of these files exists; readout.cannot_write, readout.disk_full.

@@ -117,7 +117,8 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
     if (start > flushed_) {
       const int waited = ::sync_file_range(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_),
                                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-      // The kernel reports a failed write-back once, to the first waiter: a later fsync() would not. Other errors concern the hint, not the data.
+      // The kernel reports a failed write-back once, to the first waiter: a later fsync() would not. Other errors concern
+      // the hint, not the data.
       if (waited != 0 && (errno == EIO || means_full(errno))) return {.bytes = out.bytes, .error = errno, .earlier = true};
       ::posix_fadvise(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_), POSIX_FADV_DONTNEED);
       flushed_ = start;

@@ -18,14 +18,14 @@ enum class Room : std::uint8_t {
   full,      ///< too little space (disk, quota, or the minimum that must stay free)
 };
 
-/// A new file, written from its start in blocks. Uses O_DIRECT if the file system supports it; else buffered: written
-/// blocks go to the disk at once and leave the page cache, so that neither the cache nor a late flush delays
-/// other processes. Everything blocks. make_room() may be called by one thread while another calls the rest: they share no state.
+/// A new file, written from its start in blocks. Uses O_DIRECT if the file system supports it; else buffered: written blocks
+/// go to the disk at once and leave the page cache, so that neither the cache nor a late flush delays other processes.
+/// Everything blocks. make_room() may be called by one thread while another calls the rest: they share no state.
 class DirectFile {
  public:
   static constexpr std::size_t kAlign = 4096;
-  /// Reserved behind the file's contents if `min_free_bytes` is smaller, and given back by finish(): so the run's record fits on a disk that the
-  /// events have filled.
+  /// Reserved behind the file's contents if `min_free_bytes` is smaller, and given back by finish(): so the run's record
+  /// fits on a disk that the events have filled.
   static constexpr std::uint64_t kKeptForRecord = 256 << 10;
 
   struct Settings {
@@ -40,8 +40,8 @@ class DirectFile {
   const std::string& path() const { return path_; }
   bool direct() const { return direct_; }
 
-  /// Makes sure that the file may grow to `bytes`. Reserves a step ahead, so most calls only compare two numbers; a smaller step if the
-  /// disk has less left.
+  /// Makes sure that the file may grow to `bytes`. Reserves a step ahead, so most calls only compare two numbers; a smaller
+  /// step if the disk has less left.
   Room make_room(std::uint64_t bytes);
 
   struct Written {
@@ -93,8 +93,8 @@ class DirectFile {
   std::uint64_t flushed_ = 0;  // buffered mode: up to here on the disk and out of the cache
 };
 
-/// True for errors of a full disk: no space, quota. Not for a file at its size limit: then this file reserves no more space, but
-/// the next file does.
+/// True for errors of a full disk: no space, quota. Not for a file at its size limit: then this file reserves no more space,
+/// but the next file does.
 bool means_full(int error);
 
 }  // namespace rodeo::storage

@@ -1,5 +1,5 @@
-// Event files as bytes: the records around events, block numbers, totals, names and rollover of a sequence of files. Specified
-// in docs/formats/eventstorage-file.md.
+// Event files as bytes: the records around events, block numbers, totals, names and rollover of a sequence of files.
+// Specified in docs/formats/eventstorage-file.md.
 #pragma once
 
 #include <array>
@@ -40,7 +40,8 @@ std::string core_file_name(const EventFileSettings& settings);
 /// The run number in the name of an event file of a project; nothing for other names.
 std::optional<std::uint32_t> run_number_in(std::string_view file_name, std::string_view project);
 
-/// Counts and records of one sequence of files, one file after the other. One thread at a time; neither blocks nor reads clocks.
+/// Counts and records of one sequence of files, one file after the other. One thread at a time; neither blocks nor reads
+/// clocks.
 ///
 ///   begin_file() -> bytes | separator() -> bytes, then the block itself | ... | end_file() -> bytes
 ///
@@ -50,7 +51,8 @@ class EventFileEncoder {
  public:
   explicit EventFileEncoder(EventFileSettings settings, std::uint32_t first_file_number = 1);
 
-  /// Opens the next file of the sequence: all records before the first event. Valid until the next call. `guid` from make_guid().
+  /// Opens the next file of the sequence: all records before the first event. Valid until the next call. `guid` from
+  /// make_guid().
   std::span<const std::byte> begin_file(std::time_t now, const std::string& guid);
 
   /// True if a block of this size belongs into the next file: end this one first. Never true for an empty file.

@@ -100,8 +100,8 @@ EventFileSequence::EventFileSequence(Settings settings)
            "`directory`");
   }
   if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
-  // Creating a file is the only test of permissions, read-only mounts and quotas. The file has no name, so a crash leaves nothing behind; if the
-  // file system does not support that, or refuses, a named file is created.
+  // Creating a file is the only test of permissions, read-only mounts and quotas. The file has no name, so a crash leaves
+  // nothing behind; if the file system does not support that, or refuses, a named file is created.
   if (!base::UniqueFd(::open(settings_.directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600))) {
     const std::string probe = path_of(fmt::format(".{}.{}.probe", core, ::getpid()));
     Result<DirectFile> made = DirectFile::create(probe, settings_.disk);
@@ -177,7 +177,8 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
     finish(disk_full(file_->file));
     return Outcome::refused;
   }
-  // A record of header checks is part of the block that it follows. This block gets it if the block cannot be extended later, or if the list is full.
+  // A record of header checks is part of the block that it follows. This block gets it if the block cannot be extended
+  // later, or if the list is full.
   const std::size_t used = filling_ == nullptr ? 0 : filling_->used;
   const bool stays = used + formats::kSeparatorBytes + bytes < buffer_bytes_;
   std::span<const std::byte> checks;
@@ -429,8 +430,9 @@ Result<std::string> EventFileSequence::seal(OpenFile& file, const formats::FileD
   return closed;
 }
 
-// The disk took only part of a buffer. Ends the file after the last whole event behind which the end record fits into the written part, but
-// never before an event that was reported as safe: then the disk must take the record, or the file stays open.
+// The disk took only part of a buffer. Ends the file after the last whole event behind which the end record fits into the
+// written part, but never before an event that was reported as safe: then the disk must take the record, or the file stays
+// open.
 Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes) {
   std::vector<std::uint64_t> ends = file.last_ends;
   ends.insert(ends.end(), failed.event_ends.begin(), failed.event_ends.end());

@@ -39,7 +39,8 @@ class EventFileSequence {
     std::string when_full = {};  ///< what Status::failure recommends when the disk is full
     /// Number of its first file. If not 1, files of the sequence with smaller numbers may exist.
     std::uint32_t first_file_number = 1;
-    /// If the disk fails, events that are not safe are cut off a file that stays open: their sender was refused and has stored them elsewhere.
+    /// If the disk fails, events that are not safe are cut off a file that stays open: their sender was refused and has
+    /// stored them elsewhere.
     bool keep_only_safe = false;
   };
 
@@ -58,15 +59,16 @@ class EventFileSequence {
   /// is full or fails; the last file is then closed or given up: Status::failure says which.
   Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
-  /// True if append() of an event of this size would not wait for the disk, provided the disk has room. By the appending thread.
+  /// True if append() of an event of this size would not wait for the disk, provided the disk has room. By the appending
+  /// thread.
   bool takes_at_once(std::size_t bytes) const;
 
-  /// Requests that everything taken so far becomes safe: written and flushed to the disk, also the part of a buffer. Does not wait; false: all
-  /// buffers wait for the disk, call it again later. By the appending thread.
+  /// Requests that everything taken so far becomes safe: written and flushed to the disk, also the part of a buffer. Does
+  /// not wait; false: all buffers wait for the disk, call it again later. By the appending thread.
   bool flush();
 
-  /// The number of events, in the order taken, that are on the disk even if this process or host fails. It never decreases. After a failure it is final:
-  /// further events are lost. Any thread.
+  /// The number of events, in the order taken, that are on the disk even if this process or host fails. It never decreases.
+  /// After a failure it is final: further events are lost. Any thread.
   std::uint64_t safe_events() const { return safe_events_.load(std::memory_order_acquire); }
 
   /// True if the disk has failed or is full: nothing more is taken, and safe_events() is final. Any thread.
@@ -80,11 +82,12 @@ class EventFileSequence {
   /// True when everything is closed. Any thread.
   bool closed() const { return done_.load(std::memory_order_acquire); }
 
-  /// Closes the last file and ends the thread. Then every event taken is on disk or counted as lost. Repeated calls are harmless.
+  /// Closes the last file and ends the thread. Then every event taken is on disk or counted as lost. Repeated calls are
+  /// harmless.
   void close();
 
-  /// The files it has made, with their names during writing. After close(), a file that Status::files does not list (as .data) was given up: it still
-  /// exists under this name, or was removed. By the appending thread.
+  /// The files it has made, with their names during writing. After close(), a file that Status::files does not list (as
+  /// .data) was given up: it still exists under this name, or was removed. By the appending thread.
   const std::vector<std::string>& made() const { return made_; }
 
   struct Status {
@@ -135,7 +138,8 @@ class EventFileSequence {
   std::vector<std::string> made_;
   std::shared_ptr<OpenFile> file_;
   Buffer* filling_ = nullptr;
-  // Checks of events that are in no record yet. While there are some, the separator of the last event is still in the buffer being filled.
+  // Checks of events that are in no record yet. While there are some, the separator of the last event is still in the buffer
+  // being filled.
   formats::HeaderCheckList checks_;
   std::byte* last_separator_ = nullptr;
   bool with_checks_ = true;

@@ -1,4 +1,5 @@
-// Reads one event file from first to last event, for code that makes new files of them: complete files only, checked while reading.
+// Reads one event file from first to last event, for code that makes new files of them: complete files only, checked while
+// reading.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +33,20 @@ struct WalkedEvent {
   std::span<const std::byte> bytes(std::vector<std::byte>& buffer) const;
 };
 
-/// Reads a closed event file once, from start to end. The CRC-32 over the whole file is known only at the end: keep newly written files
-/// only after next() has returned the end without an error. One thread.
+/// Reads a closed event file once, from start to end. The CRC-32 over the whole file is known only at the end: keep newly
+/// written files only after next() has returned the end without an error. One thread.
 class EventFileWalk {
  public:
-  /// `check`: check that events are whole. Errors of MappedFile, data.empty etc. for other files, data.header, data.not_closed.
+  /// `check`: check that events are whole. Errors of MappedFile, data.empty etc. for other files, data.header,
+  /// data.not_closed.
   static Result<EventFileWalk> open(const std::string& path, bool check = true);
 
   const std::string& path() const { return path_; }
   const formats::DecodedFileHeader& header() const { return header_; }
   std::uint64_t bytes() const { return mapped_->bytes().size(); }
 
-  /// The next event; nothing at the end, if the checks of the file are right. Error data.damaged: it cannot be read further, or its checks fail; file.shrunk.
+  /// The next event; nothing at the end, if the checks of the file are right. Error data.damaged: it cannot be read further,
+  /// or its checks fail; file.shrunk.
   Result<std::optional<WalkedEvent>> next();
 
   /// Bytes of records and events that next() has read.

@@ -9,8 +9,9 @@
 
 namespace rodeo::storage {
 
-/// Receives the events of one file in order. Numbers may be damaged, too: a number that is too high counts if later numbers or the end record continue
-/// it, or if bytes before it were unreadable. The first number does not count if later numbers are lower.
+/// Receives the events of one file in order. Numbers may be damaged, too: a number that is too high counts if later numbers
+/// or the end record continue it, or if bytes before it were unreadable. The first number does not count if later numbers
+/// are lower.
 class EventNumbers {
  public:
   /// Adds gaps to `findings`, each at the offset of the next event.

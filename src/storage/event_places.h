@@ -40,7 +40,8 @@ class EventPlaces {
 
   /// Takes the places from the index of `path`, if it exists, is whole, and belongs to this file.
   bool load(const std::string& path);
-  /// Stores them for load(), if the file was closed. False if it was not, or the index cannot be written: then the file is read again next time.
+  /// Stores them for load(), if the file was closed. False if it was not, or the index cannot be written: then the file is
+  /// read again next time.
   bool keep(const std::string& path);
 
  private:

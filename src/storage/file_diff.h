@@ -42,9 +42,9 @@ struct FileDiffSettings {
   formats::DiffOptions events = {};
 };
 
-/// Pairs events by L1 id (equal ids by their first ROB) and compares each pair. Reads both files in parallel, and also damaged files:
-/// an unreadable rest is a difference. GUID, dates, checksums and name differ in every file and do not count. Errors of
-/// MappedFile and no_event_file(), data.header, data.order.
+/// Pairs events by L1 id (equal ids by their first ROB) and compares each pair. Reads both files in parallel, and also
+/// damaged files: an unreadable rest is a difference. GUID, dates, checksums and name differ in every file and do not count.
+/// Errors of MappedFile and no_event_file(), data.header, data.order.
 Result<DiffReport> diff_files(const std::string& left, const std::string& right, const FileDiffSettings& settings,
                               const Progress& progress, const std::function<void(const FileDifference&)>& found);
 

@@ -69,8 +69,9 @@ struct FilterReport {
   std::uint64_t count(FilterCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }
 };
 
-/// Reads files of one run once, from start to end; memory use does not depend on their size. After any failure no new file is left. Errors of
-/// by_writer(), EventFileWalk, DerivedFiles and `wants`; data.interrupted, data.streams (too many to split by).
+/// Reads files of one run once, from start to end; memory use does not depend on their size. After any failure no new file
+/// is left. Errors of by_writer(), EventFileWalk, DerivedFiles and `wants`; data.interrupted, data.streams (too many to
+/// split by).
 Result<FilterReport> filter_files(const FilterSettings& settings, const Progress& progress,
                                   const std::function<bool()>& stop);
 

@@ -1,4 +1,5 @@
-// Recognizes a data file by its bytes: an event file, a recording, a dump, or a file of other origin or version, with a program that reads it.
+// Recognizes a data file by its bytes: an event file, a recording, a dump, or a file of other origin or version, with a
+// program that reads it.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,8 @@ struct OtherFile {
 };
 OtherFile describe_other(std::span<const std::byte> file);
 
-/// The reason why Rodeo cannot read a file: data.empty, data.zeros, data.other_version, data.unknown_kind. Only for kinds that are not ours.
+/// The reason why Rodeo cannot read a file: data.empty, data.zeros, data.other_version, data.unknown_kind. Only for kinds
+/// that are not ours.
 Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::string& path);
 
 /// The same for a file that must be an event file; for recordings and dumps, data.recording.

@@ -1,4 +1,5 @@
-// Merges one run's events from the files of several writers: fragments of an event from different files become one full event.
+// Merges one run's events from the files of several writers: fragments of an event from different files become one full
+// event.
 #pragma once
 
 #include <array>
@@ -77,10 +78,10 @@ struct MergeReport {
   }
 };
 
-/// Reads the records of all files, then all events once, in order. Memory use does not depend on file size: at most `window` events of each writer are
-/// held, in place in the mapped files. `begin` gets the number of bytes to read; `stop` is called now and then. After any failure, no new file
-/// is left. Errors of by_writer(), EventFileWalk and DerivedFiles; data.order (an event is further behind than the window),
-/// data.interrupted.
+/// Reads the records of all files, then all events once, in order. Memory use does not depend on file size: at most `window`
+/// events of each writer are held, in place in the mapped files. `begin` gets the number of bytes to read; `stop` is called
+/// now and then. After any failure, no new file is left. Errors of by_writer(), EventFileWalk and DerivedFiles; data.order
+/// (an event is further behind than the window), data.interrupted.
 Result<MergeReport> merge_files(const MergeSettings& settings, const std::function<void(std::uint64_t)>& begin,
                                 const Progress& progress, const std::function<bool()>& stop);
 

@@ -172,7 +172,8 @@ class Scanner {
     return bytes.size() >= kWordBytes && load_word(bytes.data()) == marker;
   }
 
-  // The place to continue after an end record. If the record is not at the end of the file, there is damage, or another file was appended.
+  // The place to continue after an end record. If the record is not at the end of the file, there is damage, or another file
+  // was appended.
   std::size_t behind_end(std::size_t at) {
     ++part_;
     const std::size_t behind = at + kFileEndBytes;
@@ -218,8 +219,8 @@ class HeaderDoubts {
     Replacement right;
   };
 
-  // `damaged`: there is known damage. Otherwise times and ids may be out of order because the events were.
-  // `recovered`: events may be marked by an earlier recovery. `whole`: whole events of a farm, each with its own stream tags.
+  // `damaged`: there is known damage. Otherwise times and ids may be out of order because the events were. `recovered`:
+  // events may be marked by an earlier recovery. `whole`: whole events of a farm, each with its own stream tags.
   HeaderDoubts(bool damaged, bool recovered, bool whole) : damaged_(damaged), recovered_(recovered), whole_(whole) {}
 
   // For files that do not compress whole events.
@@ -259,7 +260,8 @@ class HeaderDoubts {
     judged_first_ = false;
   }
 
-  // Header words that agree in two neighbouring events must agree in this event, too, except for those that belong to each event alone.
+  // Header words that agree in two neighbouring events must agree in this event, too, except for those that belong to each
+  // event alone.
   void compare(const Seen& event, const Seen& one, const Seen& other) {
     if (event.header.size() != one.header.size() || event.header.size() != other.header.size()) return;
     for (std::size_t word = kVersion; word < event.header.size(); ++word) {

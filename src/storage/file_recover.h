@@ -35,10 +35,9 @@ struct ScanTotals {
   formats::Findings findings;        ///< the damage and its places
 };
 
-/// Calls found() for every whole event of the file, in order, until it fails. A whole event decodes, fills its data block, and its
-/// checksums are right. After damage, and after an end record inside the file, the scan continues at the next whole separator or event.
-/// Accepts any bytes.
-/// `stop` is called at every step; if it returns true, the error is data.interrupted.
+/// Calls found() for every whole event of the file, in order, until it fails. A whole event decodes, fills its data block,
+/// and its checksums are right. After damage, and after an end record inside the file, the scan continues at the next whole
+/// separator or event. Accepts any bytes. `stop` is called at every step; if it returns true, the error is data.interrupted.
 Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found,
                                const Progress& progress = {}, const std::function<bool()>& stop = {});
 
@@ -54,12 +53,13 @@ struct RecoverResult {
   std::optional<FragmentConsumer::File> written;  ///< none if there was no whole event
 };
 
-/// Writes the whole events of a file to a new closed file `<directory>/<name>.recovered._0001.data`. Records and free strings are
-/// those of the damaged file, if readable. An event that fails its header check is marked. Files of older versions have no checks; only the CRC-32 over
-/// the whole file protects such headers. If such a header contradicts its ROD or the events around it, the event is marked. If the CRC shows
-/// damage, but nothing was left out and nothing else explains it, all events without a check are marked. `name`: as the damaged file, without ending.
-/// A file that cannot be completed (a full disk) is removed again; likewise if `stop`, which is called now and then, returns true (error
-/// data.interrupted): the damaged file still has the events. `progress` gets every byte of the file twice.
+/// Writes the whole events of a file to a new closed file `<directory>/<name>.recovered._0001.data`. Records and free
+/// strings are those of the damaged file, if readable. An event that fails its header check is marked. Files of older
+/// versions have no checks; only the CRC-32 over the whole file protects such headers. If such a header contradicts its ROD
+/// or the events around it, the event is marked. If the CRC shows damage, but nothing was left out and nothing else explains
+/// it, all events without a check are marked. `name`: as the damaged file, without ending. A file that cannot be completed
+/// (a full disk) is removed again; likewise if `stop`, which is called now and then, returns true (error data.interrupted):
+/// the damaged file still has the events. `progress` gets every byte of the file twice.
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name,
                                      const Progress& progress = {}, const std::function<bool()>& stop = {});
 

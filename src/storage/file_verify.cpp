@@ -95,7 +95,8 @@ std::string why_it_ends(const DecodeError& error, bool at_end) {
                      error.found, error.expected);
 }
 
-// Blocks that one thread checks at a time, and the findings. The thread that takes a batch reads the records between its blocks.
+// Blocks that one thread checks at a time, and the findings. The thread that takes a batch reads the records between its
+// blocks.
 struct Batch {
   struct Block {
     EventBlock block;

@@ -1,4 +1,5 @@
-// Checks that a data file is as it was written: structure, totals, checksums, CRC over the whole file, and every byte of provable payload.
+// Checks that a data file is as it was written: structure, totals, checksums, CRC over the whole file, and every byte of
+// provable payload.
 #pragma once
 
 #include <cstdint>
@@ -42,15 +43,16 @@ struct EventFileReport {
   bool ours() const { return crc != FileCrc::foreign; }
   bool sound() const { return findings.total() == 0; }
 
-  /// Not sound, but as it was written: the CRC-32 over the whole file is right, and all findings are chunks that were wrong before
-  /// they were written. A recovery would change nothing.
+  /// Not sound, but as it was written: the CRC-32 over the whole file is right, and all findings are chunks that were wrong
+  /// before they were written. A recovery would change nothing.
   bool wrong_as_written() const { return !sound() && crc == FileCrc::holds && findings.total() == totals.wrong_chunks; }
 
   /// Kinds of damage that no check here can detect, one sentence each; only foreign files have such gaps.
   std::vector<std::string> unprotected() const;
 };
 
-/// Offset of the CRC digits in a file that has them (kCrcKey is a free string of `header`); `file` contains at least the records.
+/// Offset of the CRC digits in a file that has them (kCrcKey is a free string of `header`); `file` contains at least the
+/// records.
 std::size_t crc_digits_offset(std::span<const std::byte> file, const formats::DecodedFileHeader& header);
 
 /// A word of a file with a possible original value.
@@ -64,7 +66,8 @@ struct Replacement {
 FileCrc check_file_crc(std::span<const std::byte> file, const formats::DecodedFileHeader& header,
                        std::span<const Replacement> replacements = {});
 
-/// The expectations for every event of a file with this header, except for its payload; `crc`: the result of check_file_crc().
+/// The expectations for every event of a file with this header, except for its payload; `crc`: the result of
+/// check_file_crc().
 formats::EventExpectations expectations_of(const formats::DecodedFileHeader& header, FileCrc crc);
 
 struct VerifyOptions {

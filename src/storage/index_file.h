@@ -23,7 +23,8 @@ struct FileState {
 /// The state of the file that now has this name.
 std::optional<FileState> state_of(const std::string& path);
 
-/// Writes an index beside `path`, whole or not at all, and replaces an existing one. False if it cannot be written. Any thread.
+/// Writes an index beside `path`, whole or not at all, and replaces an existing one. False if it cannot be written. Any
+/// thread.
 bool put_index(const std::string& path, std::span<const std::byte> index);
 
 }  // namespace rodeo::storage

@@ -9,7 +9,8 @@
 
 namespace rodeo::storage {
 
-/// Receives the header of each file. Keeps the free strings common to all, the links of every ROB, and the payload mark if it is the same in all.
+/// Receives the header of each file. Keeps the free strings common to all, the links of every ROB, and the payload mark if
+/// it is the same in all.
 class JoinedRecords {
  public:
   void add(const formats::DecodedFileHeader& header);

@@ -1,4 +1,5 @@
-// Finds the events of several writers that belong together, while each writer brings its events in order: by id, within a bounded window.
+// Finds the events of several writers that belong together, while each writer brings its events in order: by id, within a
+// bounded window.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,9 @@
 
 namespace rodeo::storage {
 
-/// Pure: no files, no clock. Holds at most `window` events of each writer, however long the files are. Uses the global id, or the L1 id. L1 ids that wrap
-/// (256 event counter resets) continue, if neighbouring events are less than half of that apart. One thread.
+/// Pure: no files, no clock. Holds at most `window` events of each writer, however long the files are. Uses the global id,
+/// or the L1 id. L1 ids that wrap (256 event counter resets) continue, if neighbouring events are less than half of that
+/// apart. One thread.
 ///
 ///     while (true) {
 ///       while (const auto writer = plan.wants()) ... plan.add(*writer, id, event) or plan.end(*writer);
@@ -40,8 +42,8 @@ class MergePlan {
     return std::nullopt;
   }
 
-  /// Adds the next event of a writer, in the order of its files. False: next() has already returned events of this or a later id, so that the event
-  /// cannot be placed; it is not taken.
+  /// Adds the next event of a writer, in the order of its files. False: next() has already returned events of this or a
+  /// later id, so that the event cannot be placed; it is not taken.
   bool add(std::size_t writer, L1Id id, Event event) {
     const std::int64_t near = writers_[writer].last ? *writers_[writer].last : reference_.value_or(id.value);
     return add_key(writer, near + static_cast<std::int32_t>(id.value - static_cast<std::uint32_t>(near)), std::move(event));
@@ -52,8 +54,8 @@ class MergePlan {
 
   void end(std::size_t writer) { writers_[writer].ended = true; }
 
-  /// All events of the lowest id, by writer, and for each writer in order of arrival; empty: no event is left. Call it only while wants() returns
-  /// nothing. Valid until the next call.
+  /// All events of the lowest id, by writer, and for each writer in order of arrival; empty: no event is left. Call it only
+  /// while wants() returns nothing. Valid until the next call.
   std::span<Member> next() {
     together_.clear();
     std::optional<std::int64_t> lowest;

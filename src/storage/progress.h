@@ -6,7 +6,8 @@
 
 namespace rodeo::storage {
 
-/// Called with the number of bytes processed since the last call, about once a megabyte; by any thread, by several at once. May be empty.
+/// Called with the number of bytes processed since the last call, about once a megabyte; by any thread, by several at once.
+/// May be empty.
 using Progress = std::function<void(std::uint64_t bytes)>;
 
 inline void tell(const Progress& progress, std::uint64_t bytes) {

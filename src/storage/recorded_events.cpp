@@ -156,7 +156,8 @@ Result<RecordingTable> read_block_recording(std::span<const std::byte> file, con
     return field.in(bytes) ? std::optional(field.read(bytes)) : std::nullopt;
   };
   constexpr std::size_t kBlocksAtOnce = 16;
-  // The length of chunks is not known in advance: if one is too long for the memory, the file is read again with more memory.
+  // The length of chunks is not known in advance: if one is too long for the memory, the file is read again with more
+  // memory.
   constexpr std::uint32_t kMore = 16;
   for (std::uint64_t longest = 64 * 1024;; longest *= kMore) {
     const std::uint64_t most = std::min<std::uint64_t>({longest, file.size(), UINT32_MAX});
@@ -194,8 +195,8 @@ struct EndpointFrames {
   std::optional<RdhFrameDecoder> decoder;
 };
 
-/// The endpoints of a dump with their links. A link keeps its own number, unless two endpoints have a link of the same number: then 256 is added for
-/// each earlier endpoint.
+/// The endpoints of a dump with their links. A link keeps its own number, unless two endpoints have a link of the same
+/// number: then 256 is added for each earlier endpoint.
 std::vector<EndpointFrames> endpoints_of(std::span<const std::byte> file, const DumpEndpoints& known) {
   std::vector<std::bitset<256>> seen(known.count());
   for_each_page(file, [&](std::size_t at) {

@@ -1,4 +1,5 @@
-// The events of a recording of FELIX blocks, or of a dump of RDH pages: found by reading the file once, and stored in an index beside it.
+// The events of a recording of FELIX blocks, or of a dump of RDH pages: found by reading the file once, and stored in an
+// index beside it.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,9 @@
 
 namespace rodeo::storage {
 
-/// In a recording of FELIX blocks, chunks with one L1 id form an event; ids continue when they wrap. `between` is called now and then, and may throw to
-/// end the work. The table contains the damage; errors are those of detect_block_format(). Accepts any bytes.
+/// In a recording of FELIX blocks, chunks with one L1 id form an event; ids continue when they wrap. `between` is called now
+/// and then, and may throw to end the work. The table contains the damage; errors are those of detect_block_format().
+/// Accepts any bytes.
 Result<formats::RecordingTable> read_block_recording(std::span<const std::byte> file, const formats::L1IdField& field,
                                                      const std::function<void()>& between);
 
@@ -25,8 +27,8 @@ Result<formats::RecordingTable> read_page_dump(std::span<const std::byte> file, 
 std::optional<formats::RecordingTable> load_recording_index(const std::string& path, std::span<const std::byte> file,
                                                             const formats::L1IdField& field);
 
-/// Stores the table for load_recording_index(). `before`: the state of the file before it was read; if the file has changed, or the index cannot be written,
-/// no index is stored, and the file is read again next time.
+/// Stores the table for load_recording_index(). `before`: the state of the file before it was read; if the file has changed,
+/// or the index cannot be written, no index is stored, and the file is read again next time.
 bool keep_recording_index(const std::string& path, std::span<const std::byte> file, const formats::L1IdField& field,
                           const FileState& before, const formats::RecordingTable& table);
 

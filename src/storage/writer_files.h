@@ -35,8 +35,8 @@ struct WriterFiles {
   std::vector<std::uint32_t> absent;  ///< numbers of files between these that were not given
 };
 
-/// Files with the same directory and core name belong to one writer, ordered by number. Pure. Errors: data.other_run if they are of several runs;
-/// data.same_file if a file was given twice, or two are the same part of one writer's sequence.
+/// Files with the same directory and core name belong to one writer, ordered by number. Pure. Errors: data.other_run if they
+/// are of several runs; data.same_file if a file was given twice, or two are the same part of one writer's sequence.
 Result<std::vector<WriterFiles>> by_writer(std::vector<FileOrigin> files);
 
 /// ROBs in a file's header (Rodeo-Links); empty for foreign files.

@@ -19,7 +19,8 @@ class ActiveList {
   }
   bool empty() const { return list_.empty(); }
 
-  /// Calls visit(T&) once for each element. An element stays if visit() returns true; elements added during the visit wait for the next one.
+  /// Calls visit(T&) once for each element. An element stays if visit() returns true; elements added during the visit wait
+  /// for the next one.
   template <typename Visit>
   void visit(Visit&& visit) {
     visited_.swap(list_);

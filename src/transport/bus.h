@@ -1,4 +1,5 @@
-// The list of publishers, with their links and addresses: a directory with one file for each publisher (docs/protocols/bus.md).
+// The list of publishers, with their links and addresses: a directory with one file for each publisher
+// (docs/protocols/bus.md).
 #pragma once
 
 #include <chrono>
@@ -43,12 +44,14 @@ Result<BusEntry> parse_bus_entry(std::string_view text, const std::filesystem::p
 /// "bus" in the runtime directory; creates and checks nothing.
 std::filesystem::path default_bus();
 
-/// An entry on the bus for the lifetime of this object. The destructor removes the file if it still belongs to this instance.
+/// An entry on the bus for the lifetime of this object. The destructor removes the file if it still belongs to this
+/// instance.
 class Advertisement {
  public:
-  /// The publisher must listen already. Makes the directory with mode 0700 if it is missing. Replaces an entry of the same name that a crash left:
-  /// blocks for up to a second to see whether its owner lives. Errors: transport.name_taken (another, living instance has the name),
-  /// transport.bus (the directory cannot be used), transport.bus_entry (no reader could parse this entry).
+  /// The publisher must listen already. Makes the directory with mode 0700 if it is missing. Replaces an entry of the same
+  /// name that a crash left: blocks for up to a second to see whether its owner lives. Errors: transport.name_taken
+  /// (another, living instance has the name), transport.bus (the directory cannot be used), transport.bus_entry (no reader
+  /// could parse this entry).
   static Result<Advertisement> put(const std::filesystem::path& bus, BusEntry entry);
 
   Advertisement(Advertisement&& other) noexcept : file_(std::exchange(other.file_, {})), instance_(other.instance_) {}
@@ -75,7 +78,8 @@ struct BusReading {
   std::vector<Error> unreadable;  ///< the reasons, for files that were left out
 };
 
-/// A missing directory has no entries. Error transport.bus: it cannot be read. An entry may be stale: only connecting shows that its publisher lives.
+/// A missing directory has no entries. Error transport.bus: it cannot be read. An entry may be stale: only connecting shows
+/// that its publisher lives.
 Result<BusReading> read_bus(const std::filesystem::path& bus);
 
 /// The entry of this name; nothing if it is missing. Errors transport.bus, transport.bus_entry.
@@ -84,11 +88,12 @@ Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const 
 /// True if a process accepts connections at this numerical address. Blocks for up to `patience`.
 bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience);
 
-/// True if the process of an entry lives: a process accepts connections there and does not name another instance. A silent process counts as alive:
-/// it may be busy. Blocks for up to `patience`.
+/// True if the process of an entry lives: a process accepts connections there and does not name another instance. A silent
+/// process counts as alive: it may be busy. Blocks for up to `patience`.
 bool lives(const BusEntry& entry, std::chrono::milliseconds patience);
 
-/// `instance`: as the process at the entry's address named it in its HELLO. Error transport.closed: the entry has another one.
+/// `instance`: as the process at the entry's address named it in its HELLO. Error transport.closed: the entry has another
+/// one.
 Result<void> check_instance(const BusEntry& entry, std::uint64_t instance);
 
 }  // namespace rodeo::transport

@@ -52,8 +52,9 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& addres
                                "`ip address` shows the addresses of this host"});
 }
 
-/// Sends at once, and detects within 15 s that the other host is gone, with keepalive and with a time-out for unacknowledged data. By tcp(7) that time-out
-/// also ends a connection whose peer reads nothing for so long; for a peer that may do so, only keepalive is set.
+/// Sends at once, and detects within 15 s that the other host is gone, with keepalive and with a time-out for unacknowledged
+/// data. By tcp(7) that time-out also ends a connection whose peer reads nothing for so long; for a peer that may do so,
+/// only keepalive is set.
 void prepare(int socket, ControlSocket::Peer peer) {
   const auto set = [&](int level, int option, int value) {
     (void)::setsockopt(socket, level, option, &value, sizeof value);

@@ -1,4 +1,5 @@
-// TCP connections for the control messages of publisher and subscriber (docs/formats/network-control.md). Nothing blocks, except wait().
+// TCP connections for the control messages of publisher and subscriber (docs/formats/network-control.md). Nothing blocks,
+// except wait().
 #pragma once
 
 #include <chrono>
@@ -23,10 +24,12 @@ class ControlSocket {
 
   /// A peer of kind `reads` counts as gone when it leaves our messages unread for 15 s.
   enum class Peer : std::uint8_t { reads, may_not_read };
-  /// `address` is numerical. Returns before the connection is made; the first message received shows that it is. Error transport.address.
+  /// `address` is numerical. Returns before the connection is made; the first message received shows that it is. Error
+  /// transport.address.
   static Result<ControlSocket> call(const std::string& address, std::uint16_t port, Peer peer = Peer::reads);
 
-  /// The next message; nothing if none has arrived. Errors transport.closed (the peer is gone), transport.protocol (the bytes are not a message).
+  /// The next message; nothing if none has arrived. Errors transport.closed (the peer is gone), transport.protocol (the
+  /// bytes are not a message).
   Result<std::optional<formats::ControlMessage>> next();
 
   /// Bytes that cannot be sent now are sent by the next flush().

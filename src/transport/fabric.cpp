@@ -23,8 +23,9 @@ std::filesystem::path library_path() {
   return std::filesystem::exists(installed, ignored) ? installed : directory / "librodeo_fabric.so";
 }
 
-/// Libraries that libfabric loads replace our signal handlers while they are loaded. The handlers of libinfinipath end the process at SIGINT and SIGTERM:
-/// a stop command at that moment would abort the run, although KeptSignals restores our handlers afterwards.
+/// Libraries that libfabric loads replace our signal handlers while they are loaded. The handlers of libinfinipath end the
+/// process at SIGINT and SIGTERM: a stop command at that moment would abort the run, although KeptSignals restores our
+/// handlers afterwards.
 void leave_signals_alone() { (void)::setenv("IPATH_NO_BACKTRACE", "1", 0); }
 
 Result<Open> load() {

@@ -17,8 +17,8 @@ namespace rodeo::transport {
 using FabricAddress = std::vector<std::byte>;   ///< in the provider's own format
 using FabricToken = std::array<std::byte, 16>;  ///< drawn by the publisher for one connection
 
-/// The connections of one thread over one provider. Each connection has its own memory, cut into slots of one size. From send() or receive() until its
-/// event, the network owns a slot. Both ends may send and receive.
+/// The connections of one thread over one provider. Each connection has its own memory, cut into slots of one size. From
+/// send() or receive() until its event, the network owns a slot. Both ends may send and receive.
 class FabricPort {
  public:
   using Connection = std::uint32_t;  ///< from 0; a number is used again after close()
@@ -41,7 +41,8 @@ class FabricPort {
   /// Makes one end of a connection. The memory must outlive it. Errors transport.memory, transport.endpoint.
   virtual Result<Connection> open(std::span<std::byte> memory, std::size_t slot_bytes) = 0;
 
-  /// The address at which a publisher reaches this end; part of the subscription. Empty if the provider connects in the other direction.
+  /// The address at which a publisher reaches this end; part of the subscription. Empty if the provider connects in the
+  /// other direction.
   virtual FabricAddress address(Connection end) const = 0;
 
   /// The address to which subscribers connect.
@@ -69,12 +70,12 @@ class FabricPort {
   virtual void close(Connection end) = 0;
 };
 
-/// The expected number of connections of a port. With `many`, poll() asks the kernel once which of thousands have events; `few` is faster for a handful
-/// that move large pages.
+/// The expected number of connections of a port. With `many`, poll() asks the kernel once which of thousands have events;
+/// `few` is faster for a handful that move large pages.
 enum class PortSize : std::uint8_t { few, many };
 
-/// `provider`: "tcp", "shm" or "verbs". `listen`: the numerical address at which the port is reached. Errors transport.no_fabric (the library cannot be
-/// loaded), transport.provider.
+/// `provider`: "tcp", "shm" or "verbs". `listen`: the numerical address at which the port is reached. Errors
+/// transport.no_fabric (the library cannot be loaded), transport.provider.
 Result<std::unique_ptr<FabricPort>> open_fabric(const std::string& provider, const std::string& listen,
                                                 PortSize size = PortSize::few);
 

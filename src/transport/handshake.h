@@ -1,4 +1,5 @@
-// The first messages of a connection: both sides show their versions, and that they know the secret (docs/formats/network-control.md).
+// The first messages of a connection: both sides show their versions, and that they know the secret
+// (docs/formats/network-control.md).
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,12 @@
 
 namespace rodeo::transport {
 
-/// The time limit of both sides until data can flow. One value for all: a side with a shorter limit would break a connection that is nearly made. RDMA's
-/// connection manager repeats a lost message after 4.3 s.
+/// The time limit of both sides until data can flow. One value for all: a side with a shorter limit would break a connection
+/// that is nearly made. RDMA's connection manager repeats a lost message after 4.3 s.
 inline constexpr std::uint64_t kGreetingNs = 10'000'000'000;
 
-/// Both sides of the handshake. It uses no socket, clock or random number: the nonce of `own` MUST be drawn for this connection.
+/// Both sides of the handshake. It uses no socket, clock or random number: the nonce of `own` MUST be drawn for this
+/// connection.
 ///
 ///     subscriber                                    publisher
 ///       HELLO ───────────────────────────────────────► refuses another version, or a side without a secret
@@ -32,8 +34,8 @@ class Handshake {
   /// Appends our HELLO.
   void begin(std::vector<std::byte>& out);
 
-  /// Takes a message of the peer and appends the answer. After an error, send the answer (it tells the peer the reason) and end the connection.
-  /// Errors transport.version, transport.secret, transport.protocol.
+  /// Takes a message of the peer and appends the answer. After an error, send the answer (it tells the peer the reason) and
+  /// end the connection. Errors transport.version, transport.secret, transport.protocol.
   Result<void> take(const formats::ControlMessage& message, std::vector<std::byte>& out);
 
   bool done() const { return state_ == State::done; }

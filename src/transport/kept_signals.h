@@ -7,7 +7,8 @@
 
 namespace rodeo::transport {
 
-/// The destructor restores the handlers that the constructor found. Put it around every call that makes libfabric objects; one at a time in a process.
+/// The destructor restores the handlers that the constructor found. Put it around every call that makes libfabric objects;
+/// one at a time in a process.
 class KeptSignals {
  public:
   KeptSignals();

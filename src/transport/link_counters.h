@@ -1,5 +1,6 @@
-// Counters of each link of a publisher. Its thread counts run by run, and any thread may read (felixcore-statistics-slides: separate atomics,
-// pull). Runs on the network carry the count of chunks in any case, so statistics add only the count of bytes.
+// Counters of each link of a publisher. Its thread counts run by run, and any thread may read (felixcore-statistics-slides:
+// separate atomics, pull). Runs on the network carry the count of chunks in any case, so statistics add only the count of
+// bytes.
 #pragma once
 
 #include <array>

@@ -84,7 +84,8 @@ void MessageConnection::give_up(OutgoingMessage& message) {
   if (message.under_way == 0) done_.push_back(&message);
 }
 
-// Collects the next piece of a message. Small parts are copied behind the head, or behind the previous copy, so that many become one.
+// Collects the next piece of a message. Small parts are copied behind the head, or behind the previous copy, so that many
+// become one.
 MessageConnection::Filled MessageConnection::fill(const OutgoingMessage& message, std::byte* to,
                                                   std::vector<std::span<const std::byte>>& parts) const {
   const std::size_t most_parts = port_.most_parts();
@@ -210,7 +211,8 @@ void MessageConnection::replenish(ControlSocket& socket) {
   if (!connected_) return;
   std::vector<std::uint32_t>& free = pages_->free();
   for (; !free.empty() && port_.receive(connection_, free.back()); free.pop_back()) ++posted_;
-  // A page that we send carries our credit free of charge. A CREDIT message is sent only if the peer knows of at most half of the pages.
+  // A page that we send carries our credit free of charge. A CREDIT message is sent only if the peer knows of at most half
+  // of the pages.
   if (posted_ == told_ || told_ - std::min(told_, came_) > settings_.pages / 2) return;
   told_ = posted_;
   socket.say(formats::ControlCredit{.pages = told_});

@@ -1,5 +1,5 @@
-// One end of a connection for requests and replies (docs/formats/request-reply.md). It sends messages in pieces, from the caller's memory, and joins
-// received pieces to messages.
+// One end of a connection for requests and replies (docs/formats/request-reply.md). It sends messages in pieces, from the
+// caller's memory, and joins received pieces to messages.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,8 @@ class MessageConnection {
   OutgoingMessage& make();
   /// Queues it behind earlier messages; it is sent as soon as there is credit.
   void queue(OutgoingMessage& message) { queue_.push_back(&message); }
-  /// Removes it from the queue; pieces already sent stay sent. take_done() returns it when the network has released its memory.
+  /// Removes it from the queue; pieces already sent stay sent. take_done() returns it when the network has released its
+  /// memory.
   void give_up(OutgoingMessage& message);
   /// Sends as much as credit and slots allow.
   void send();
@@ -78,7 +79,8 @@ class MessageConnection {
     formats::PieceHead head;
     ReceivedMessage message;
   };
-  /// The message that this event completes, if any. Error transport.protocol: the bytes make no sense; the connection must end.
+  /// The message that this event completes, if any. Error transport.protocol: the bytes make no sense; the connection must
+  /// end.
   Result<std::optional<Incoming>> take(const FabricPort::Event& event);
 
   /// `pages` of a CREDIT message.

@@ -19,12 +19,13 @@ struct Here {
   static Here look();
 };
 
-/// Default offer of a publisher: tcp, and verbs where there is an RDMA device. Shared memory only by its name: libfabric 1.17 has a lock in it.
-/// A peer that is stopped or killed may hold that lock, and a sender to that peer then waits inside libfabric for ever.
+/// Default offer of a publisher: tcp, and verbs where there is an RDMA device. Shared memory only by its name: libfabric
+/// 1.17 has a lock in it. A peer that is stopped or killed may hold that lock, and a sender to that peer then waits inside
+/// libfabric for ever.
 std::vector<std::string> offered_providers(const Here& here);
 
-/// Providers to try with this publisher, the fastest first; empty: this machine has none that it offers. `wanted`: a provider by name, or "auto": verbs
-/// if both sides have it, else tcp.
+/// Providers to try with this publisher, the fastest first; empty: this machine has none that it offers. `wanted`: a
+/// provider by name, or "auto": verbs if both sides have it, else tcp.
 std::vector<std::string> provider_choice(const std::string& wanted, const BusEntry& publisher, const Here& here);
 
 /// Error transport.provider: one of these is unknown to Rodeo, or named twice.

@@ -429,7 +429,8 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
   return {};
 }
 
-// A process that was started anew has another session and does not ask for the data held for the old one: these are released.
+// A process that was started anew has another session and does not ask for the data held for the old one: these are
+// released.
 void Publisher::Inside::let_former_life_go(const formats::ControlSubscribe& wish) {
   for (const auto& client : clients) {
     const formats::ControlSubscribe& before = client->subscription.wish();
@@ -468,7 +469,8 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
 }
 
 void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
-  // Counts from the first look: now_ns may have been old when the connection ended. A client that reconnects but never flows counts as away throughout.
+  // Counts from the first look: now_ns may have been old when the connection ended. A client that reconnects but never flows
+  // counts as away throughout.
   const bool away =
       client.state == Client::State::held || client.state == Client::State::cut || client.state == Client::State::connecting;
   if (away && client.away_since_ns == 0) client.away_since_ns = now;
@@ -556,8 +558,8 @@ void Publisher::Inside::disconnect(Client& client) {
   client.socket.close();
 }
 
-// The subscriber may have reported more pages on the control connection, which may be slower. Ends our direction; the subscriber then closes
-// the connection.
+// The subscriber may have reported more pages on the control connection, which may be slower. Ends our direction; the
+// subscriber then closes the connection.
 void Publisher::Inside::cut(Client& client) {
   if (client.state != Client::State::flowing) return broken(client, kFabricIsGone);
   close_fabric(client);

@@ -35,10 +35,12 @@ struct PublisherSettings {
   std::function<std::vector<NamedCounter>()> losses = {};
 };
 
-/// Errors transport.no_secret: other hosts reach the address and there is no secret; transport.address: peers cannot connect to it, as 0.0.0.0.
+/// Errors transport.no_secret: other hosts reach the address and there is no secret; transport.address: peers cannot connect
+/// to it, as 0.0.0.0.
 Result<void> refuse_open_address(const PublisherSettings& settings);
 
-/// The result of counters(). A chunk in parts counts with its last part. Every chunk given to publish() is either wanted or without a subscriber.
+/// The result of counters(). A chunk in parts counts with its last part. Every chunk given to publish() is either wanted or
+/// without a subscriber.
 inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
@@ -78,11 +80,11 @@ class Publisher {
   Publisher(PublisherSettings settings, std::span<const Fid> links, bool trigger_list = false);
   ~Publisher();
 
-  /// Copies the chunks of these runs into the pages of their subscribers. False: a subscriber of data has no room; call it again later with the
-  /// same runs, and it continues where it stopped. Chunks without a subscriber are counted.
+  /// Copies the chunks of these runs into the pages of their subscribers. False: a subscriber of data has no room; call it
+  /// again later with the same runs, and it continues where it stopped. Chunks without a subscriber are counted.
   bool publish(std::span<const ChunkRun> runs);
-  /// At the end, in place of publish(): waits for no subscriber. The rest of these runs is sent to no subscriber, and only the tallies of its links count
-  /// it. Returns its chunks and bytes.
+  /// At the end, in place of publish(): waits for no subscriber. The rest of these runs is sent to no subscriber, and only
+  /// the tallies of its links count it. Returns its chunks and bytes.
   LinkTally give_up(std::span<const ChunkRun> runs);
 
   /// All other work: subscribers that come and go, credit, full and old pages, clock pages.
@@ -95,7 +97,8 @@ class Publisher {
   std::uint64_t wanted_changes() const;
   /// A subscriber of data wants the link: publish() waits for it.
   bool wanted_as_data(LinkIndex link) const;
-  /// `chunks` chunks of a link were lost before they arrived here: subscribers see the gap. Not while publish() returns false.
+  /// `chunks` chunks of a link were lost before they arrived here: subscribers see the gap. Not while publish() returns
+  /// false.
   void skip(LinkIndex link, std::uint32_t chunks);
   /// Every link has a connected subscriber of data.
   bool all_links_subscribed() const;
@@ -105,7 +108,8 @@ class Publisher {
   /// Everything has been sent, or has no subscriber left.
   bool ended() const;
 
-  /// Pages taken by the subscriber that publish() waits for or, if it waits for none, by all present subscribers: no progress while this stands still.
+  /// Pages taken by the subscriber that publish() waits for or, if it waits for none, by all present subscribers: no
+  /// progress while this stands still.
   std::uint64_t pages_taken() const;
 
   /// The chunks of a link that publish() has taken, with or without subscribers. Any thread.

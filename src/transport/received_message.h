@@ -18,9 +18,10 @@ class PageHome {
   virtual void give_back(std::uint32_t slot) noexcept = 0;
 };
 
-/// Owns its pages and gives them back when it is destroyed: until then the other side has less room to send into. Kept messages never block others:
-/// a message that arrives while most pages are kept, or that needs most of them, is copied to its own memory. All messages of a connection belong to the
-/// thread of its Requester or Replier; other threads may read the bytes while that thread keeps the message. It may outlive the connection.
+/// Owns its pages and gives them back when it is destroyed: until then the other side has less room to send into. Kept
+/// messages never block others: a message that arrives while most pages are kept, or that needs most of them, is copied to
+/// its own memory. All messages of a connection belong to the thread of its Requester or Replier; other threads may read the
+/// bytes while that thread keeps the message. It may outlive the connection.
 class ReceivedMessage {
  public:
   ReceivedMessage() = default;

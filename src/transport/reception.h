@@ -1,4 +1,5 @@
-// New connections to a publisher or to a router's front-end port, until the peer has passed the handshake and sent its request.
+// New connections to a publisher or to a router's front-end port, until the peer has passed the handshake and sent its
+// request.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct Refusals {
 
 class Reception {
  public:
-  /// Called with a new connection and its first message. It takes the socket; on an error it leaves the socket, and the peer is told the reason.
+  /// Called with a new connection and its first message. It takes the socket; on an error it leaves the socket, and the peer
+  /// is told the reason.
   using Admit = std::function<Result<void>(ControlSocket&, formats::ControlMessage)>;
 
   /// `secret`: empty if none is required. `publisher`: its name, for the log.
@@ -45,8 +47,8 @@ class Reception {
 
   std::uint16_t port() const { return listener_.port(); }
 
-  /// Accepts new connections, up to a limit at a time, and reads from each. Returns the refusals, those after ten seconds of silence included.
-  /// Does not block.
+  /// Accepts new connections, up to a limit at a time, and reads from each. Returns the refusals, those after ten seconds of
+  /// silence included. Does not block.
   Refusals greet(std::uint64_t now_ns, const Admit& admit);
 
  private:

@@ -50,7 +50,8 @@ inline constexpr std::array<base::CounterInfo, 10> kReplierCounters{{
      "Of these, copied before sending: small parts, or all if the network needs registered memory."},
 }};
 
-/// Notified when the memory of a reply is not needed any more, by the thread of the Replier, in poll(), reply() or its destructor. Must not call it back.
+/// Notified when the memory of a reply is not needed any more, by the thread of the Replier, in poll(), reply() or its
+/// destructor. Must not call it back.
 class ReplyOwner {
  public:
   virtual void sent(std::uint64_t tag) noexcept = 0;
@@ -78,8 +79,8 @@ class Replier {
     ReceivedMessage message = {};
   };
 
-  /// Advances transfers. Appends new requests, and those that need no reply any more: cancelled, or the client is gone. Each request MUST be
-  /// answered once unless it is in `dropped`; a reply to a dropped request is discarded.
+  /// Advances transfers. Appends new requests, and those that need no reply any more: cancelled, or the client is gone. Each
+  /// request MUST be answered once unless it is in `dropped`; a reply to a dropped request is discarded.
   struct Dropped {
     Client client = 0;
     std::uint64_t number = 0;
@@ -88,16 +89,19 @@ class Replier {
   /// True for a request that arrived and was dropped in one poll().
   static bool was_dropped(const Request& request, const std::vector<Dropped>& dropped);
 
-  /// True if the last poll() returned everything that had arrived: a client without a request is then silent. False: there may be more.
+  /// True if the last poll() returned everything that had arrived: a client without a request is then silent. False: there
+  /// may be more.
   bool heard_all() const;
 
-  /// Answers from the memory of the parts (not the list of them), which must stay until owner->sent(tag). `owner` null: at most 32 KiB, copied.
+  /// Answers from the memory of the parts (not the list of them), which must stay until owner->sent(tag). `owner` null: at
+  /// most 32 KiB, copied.
   void reply(Client client, std::uint64_t number, std::uint16_t status, MessageParts parts, ReplyOwner* owner = nullptr,
              std::uint64_t tag = 0);
   /// Sends a status only; the requester sees `refused`.
   void refuse(Client client, std::uint64_t number, std::uint16_t status);
 
-  /// Ends the connection of a client, for example one that takes no replies; its open requests become `dropped`. It may connect again.
+  /// Ends the connection of a client, for example one that takes no replies; its open requests become `dropped`. It may
+  /// connect again.
   void cut_off(Client client, const std::string& why);
 
   /// As the client named itself; empty: it is gone.

@@ -45,7 +45,8 @@ inline constexpr std::array<base::CounterInfo, 9> kRequesterCounters{{
     {"reply_bytes", "bytes", "Bytes of the replies that were taken."},
 }};
 
-/// All functions by one thread, except counters(). Nothing blocks, except a look at the bus. The destructor ends all requests without a reply.
+/// All functions by one thread, except counters(). Nothing blocks, except a look at the bus. The destructor ends all
+/// requests without a reply.
 ///
 ///     const auto readout = requester.add("readout1.hlt");
 ///     requester.ask(readout, kFetch, bytes, 100ms);
@@ -75,11 +76,12 @@ class Requester {
   /// Requests that are neither answered nor ended.
   std::size_t under_way(Service service) const;
 
-  /// Copies the request, which has at most 32 KiB. Nothing: not connected, or `most_requests` are open, or no page is free; try later.
-  /// The service defines `kind`. `patience`: from now until the whole reply must have arrived.
+  /// Copies the request, which has at most 32 KiB. Nothing: not connected, or `most_requests` are open, or no page is free;
+  /// try later. The service defines `kind`. `patience`: from now until the whole reply must have arrived.
   std::optional<Request> ask(Service service, std::uint16_t kind, std::span<const std::byte> request,
                              std::chrono::nanoseconds patience);
-  /// For a request of any size, uncopied: the memory of the parts (not the list of them) must not change until poll() has returned the end of the request.
+  /// For a request of any size, uncopied: the memory of the parts (not the list of them) must not change until poll() has
+  /// returned the end of the request.
   std::optional<Request> ask(Service service, std::uint16_t kind, MessageParts parts, std::chrono::nanoseconds patience);
 
   /// The request ends as `cancelled`, unless it has ended before.
@@ -96,7 +98,8 @@ class Requester {
   /// Advances transfers and appends the ends of requests: each request once.
   void poll(std::uint64_t now_ns, std::vector<Reply>& ended);
 
-  /// The values of kRequesterCounters, by name. Any thread. requests = replies + refused + timed_out + cancelled + lost + open ones.
+  /// The values of kRequesterCounters, by name. Any thread. requests = replies + refused + timed_out + cancelled + lost +
+  /// open ones.
   std::vector<NamedCounter> counters() const;
 
  private:

@@ -24,9 +24,9 @@ struct SenderSettings {
   std::chrono::milliseconds patience{10'000};  ///< for the claim, and for each answer
 };
 
-/// Owns links to the front-ends of one router for its lifetime. One thread. Waits for each answer at most `patience`. A connection that breaks, or on
-/// which an answer is late, has ended: unanswered messages may or may not have arrived, and the caller decides whether to send them
-/// again.
+/// Owns links to the front-ends of one router for its lifetime. One thread. Waits for each answer at most `patience`. A
+/// connection that breaks, or on which an answer is late, has ended: unanswered messages may or may not have arrived, and
+/// the caller decides whether to send them again.
 class Sender {
  public:
   /// The result of a message.
@@ -36,12 +36,13 @@ class Sender {
     std::vector<std::byte> bytes = {};
   };
 
-  /// Sets the direction bit of the links; a link that is named twice counts once. Errors transport.no_front_end (no router on the bus has all of
-  /// them), transport.link_owned, transport.version, transport.secret, transport.closed.
+  /// Sets the direction bit of the links; a link that is named twice counts once. Errors transport.no_front_end (no router
+  /// on the bus has all of them), transport.link_owned, transport.version, transport.secret, transport.closed.
   static Result<Sender> claim(SenderSettings settings, std::span<const Fid> links);
 
-  /// Sends and returns the number of the message; the next call sends what the connection does not take at once. Waits while 64 are not answered. Errors
-  /// transport.unknown_link (not claimed), router.front_end_message (more than 65,535 bytes), transport.closed.
+  /// Sends and returns the number of the message; the next call sends what the connection does not take at once. Waits while
+  /// 64 are not answered. Errors transport.unknown_link (not claimed), router.front_end_message (more than 65,535 bytes),
+  /// transport.closed.
   Result<std::uint64_t> post(Fid link, std::span<const std::byte> message);
 
   /// The next answer, in the order of post(). Nothing: no answer is outstanding.

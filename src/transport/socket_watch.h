@@ -16,9 +16,9 @@ class SocketWatch {
   Result<void> add(const ControlSocket& socket, void* whose);
   void remove(const ControlSocket& socket);
 
-  /// Calls visit(whose) for each socket for which next() would return something: a message, part of one, or the end. With very many sockets, some wait for
-  /// the next call; a socket whose data are not taken comes again.
-  /// False: more sockets may be ready.
+  /// Calls visit(whose) for each socket for which next() would return something: a message, part of one, or the end. With
+  /// very many sockets, some wait for the next call; a socket whose data are not taken comes again. False: more sockets may
+  /// be ready.
   template <typename Visit>
   bool ready(Visit&& visit) {
     const std::size_t count = wait();

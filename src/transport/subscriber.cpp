@@ -68,8 +68,8 @@ void Subscriber::progress(std::uint64_t now_ns) {
     broken({"transport.closed", fmt::format("publisher {} does not answer", publisher_)});
 }
 
-// Calls one of the publishers that have these links on the bus. Bus entries may be stale: after each failure the next publisher is tried.
-// After a broken connection, its publisher is tried first.
+// Calls one of the publishers that have these links on the bus. Bus entries may be stale: after each failure the next
+// publisher is tried. After a broken connection, its publisher is tried first.
 void Subscriber::call(std::uint64_t now_ns) {
   called_ns_ = now_ns;
   const auto bus = read_bus(settings_.bus);
@@ -176,7 +176,8 @@ Result<void> Subscriber::subscribe() {
         Error{"transport.page_bytes", fmt::format("its pages have {} bytes: too few for a run", entry_->page_bytes)});
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(provider_));
-  // Another publisher, or the same one restarted, does not know the pages taken so far. The session with the last one stands until the new one accepts.
+  // Another publisher, or the same one restarted, does not know the pages taken so far. The session with the last one stands
+  // until the new one accepts.
   const bool goes_on = instance_ == entry_->instance;
   wish_ = {.session = goes_on ? session_ : random_number(), .taken = goes_on ? taken_ : 0};
   const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });

@@ -70,7 +70,8 @@ class Subscriber {
   Subscriber(const Subscriber&) = delete;
   Subscriber& operator=(const Subscriber&) = delete;
 
-  /// Finds the publisher, connects, subscribes, reads its messages and gives it credit. Does not block, except for a look at the bus.
+  /// Finds the publisher, connects, subscribes, reads its messages and gives it credit. Does not block, except for a look at
+  /// the bus.
   void progress(std::uint64_t now_ns);
 
   /// True if the event belongs to this subscriber's connection; it is then handled.
@@ -95,8 +96,8 @@ class Subscriber {
   /// Reports that a page is malformed: the connection is made anew, if it still exists.
   void refuse(const std::string& why);
 
-  /// Asks the publisher for the rest, then for the end. Does not wait for a publisher that sends nothing for two seconds, nor
-  /// for consumers that hold all pages and return none for ten seconds.
+  /// Asks the publisher for the rest, then for the end. Does not wait for a publisher that sends nothing for two seconds,
+  /// nor for consumers that hold all pages and return none for ten seconds.
   void leave();
 
   /// All pages are taken, and the publisher has sent its end or is not waited for.

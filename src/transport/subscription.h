@@ -1,4 +1,5 @@
-// The publisher's side of one subscription: its links, and the pages on their way to the subscriber. No socket, thread or clock of its own.
+// The publisher's side of one subscription: its links, and the pages on their way to the subscriber. No socket, thread or
+// clock of its own.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ enum class Flush : std::uint8_t {
 };
 using FlushCounts = std::array<std::uint64_t, static_cast<std::size_t>(Flush::count)>;
 
-/// Fills pages in a ring of slots, in order. A slot is being filled, then full, then on the network, then kept until the subscriber acknowledges the
-/// page, then free.
+/// Fills pages in a ring of slots, in order. A slot is being filled, then full, then on the network, then kept until the
+/// subscriber acknowledges the page, then free.
 class PageRing {
  public:
   PageRing(std::span<std::byte> memory, std::size_t page_bytes);
@@ -37,7 +38,8 @@ class PageRing {
   formats::NetworkPageWriter* writer();
   bool has_runs() const { return writer_ && writer_->runs() > 0; }
 
-  /// Closes the page that is being filled: it becomes the last one to send. `chunks`: number in pages so far, this one included.
+  /// Closes the page that is being filled: it becomes the last one to send. `chunks`: number in pages so far, this one
+  /// included.
   void close(std::uint64_t clock_ns, std::uint64_t chunks);
 
   /// The next full page to send.
@@ -78,8 +80,9 @@ class PageRing {
 /// The links of one subscription, by position, and their pages.
 class Subscription {
  public:
-  /// `links`: the publisher's index for each position. `begun`: for each of these links, whether it is in the middle of a chunk; the rest of that chunk
-  /// is skipped. `counts`: chunks of the link so far. `clock_ns`: the stream's, at the begin of the session.
+  /// `links`: the publisher's index for each position. `begun`: for each of these links, whether it is in the middle of a
+  /// chunk; the rest of that chunk is skipped. `counts`: chunks of the link so far. `clock_ns`: the stream's, at the begin
+  /// of the session.
   Subscription(formats::ControlSubscribe wish, std::vector<LinkIndex> links, std::span<std::byte> memory,
                std::size_t page_bytes, std::span<const std::uint32_t> counts, std::span<const std::uint8_t> begun,
                std::uint64_t clock_ns);
@@ -95,11 +98,12 @@ class Subscription {
   void leave() { left_ = true; }
   bool left() const { return left_; }
 
-  /// Copies a run of a link into pages, from `from` on; `count`: chunks of the link before the run. False: no slot is free; call it again later with
-  /// the same arguments. A monitor never waits for slots: its chunks are dropped.
+  /// Copies a run of a link into pages, from `from` on; `count`: chunks of the link before the run. False: no slot is free;
+  /// call it again later with the same arguments. A monitor never waits for slots: its chunks are dropped.
   bool append(std::size_t position, std::uint32_t count, const ChunkRun& run, formats::RunPlace& from);
 
-  /// Closes the page that is being filled, if it is not empty or `why` is `clock`. `clock_ns`: of the stream. False: no slot was free.
+  /// Closes the page that is being filled, if it is not empty or `why` is `clock`. `clock_ns`: of the stream. False: no slot
+  /// was free.
   bool close_page(std::uint64_t clock_ns, Flush why);
 
   /// All runs of the stream up to this time are in pages.

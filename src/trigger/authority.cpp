@@ -45,7 +45,8 @@ void TriggerAuthority::set_peer(Follower follower, unsigned ready, bool busy, st
 
 /// With mutex_ held.
 void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uint64_t now_ns) {
-  // Triggers until now are offered without the new follower. A follower that leaves gets no further ones: it would not process them.
+  // Triggers until now are offered without the new follower. A follower that leaves gets no further ones: it would not
+  // process them.
   if (ready > 0 && !ledger_.is_ready(follower) && started()) advance_locked(now_ns);
   ledger_.set_ready(follower, ready);
   start_if_ready(now_ns);
@@ -167,7 +168,8 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     const std::uint64_t due = plan_.due_ns();
     ++report_.offered;
     if (room == 0) {
-      // A follower that was full before was busy for the whole interval; one that became full, since the first trigger without room.
+      // A follower that was full before was busy for the whole interval; one that became full, since the first trigger
+      // without room.
       if (held_up++ == 0 && busy_ns == 0) busy_ns = now_ns - due;
     } else if (!dead_at(due)) {
       last_accepted_ns_ = due;

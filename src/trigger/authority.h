@@ -44,8 +44,8 @@ class TriggerAuthority final : public TriggerHub {
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
 
-  /// No triggers are offered until release(), and this time is not dead time. Returns the number of accepted triggers, which stays until then. Repeated
-  /// calls are harmless, also of release(). Any thread.
+  /// No triggers are offered until release(), and this time is not dead time. Returns the number of accepted triggers, which
+  /// stays until then. Repeated calls are harmless, also of release(). Any thread.
   std::uint64_t hold_run(std::uint64_t now_ns);
   /// Offers triggers again, as soon as `wait_for` functions are ready, if given; 0 counts as 1.
   void release(std::optional<unsigned> wait_for, std::uint64_t now_ns);
@@ -56,7 +56,8 @@ class TriggerAuthority final : public TriggerHub {
     std::uint16_t lumi_block = 0;
     std::uint16_t scan_step = 0;
   };
-  /// Changes luminosity block, scan step, or both with the next trigger: to a number, or (`next`) by one. Their periods begin again. Any thread.
+  /// Changes luminosity block, scan step, or both with the next trigger: to a number, or (`next`) by one. Their periods
+  /// begin again. Any thread.
   struct Advance {
     bool next_lumi_block = false;
     bool next_scan_step = false;

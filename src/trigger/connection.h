@@ -1,4 +1,5 @@
-// One connection of the trigger protocol, at either end: whole messages over a non-blocking socket. Also the addresses of such connections.
+// One connection of the trigger protocol, at either end: whole messages over a non-blocking socket. Also the addresses of
+// such connections.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +25,8 @@ class TriggerConnection {
   explicit operator bool() const { return static_cast<bool>(socket_); }
   void close() { *this = TriggerConnection(); }
 
-  /// Reads what has arrived, as far as there is room; false if the peer is gone. Messages that arrived before can still be taken.
+  /// Reads what has arrived, as far as there is room; false if the peer is gone. Messages that arrived before can still be
+  /// taken.
   bool receive();
   /// The next whole message; nothing if none is complete yet. After an error the connection must end.
   std::expected<std::optional<protocol::Message>, protocol::Wrong> next();

@@ -1,4 +1,5 @@
-// Follows a trigger authority in another process, on behalf of all functions of this process: the follower's side of the trigger protocol.
+// Follows a trigger authority in another process, on behalf of all functions of this process: the follower's side of the
+// trigger protocol.
 #pragma once
 
 #include <atomic>
@@ -39,7 +40,8 @@ class TriggerFollower final : public TriggerHub {
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
 
-  /// Error trigger.refused, if the authority has refused this process and it never followed. The thread tries again nevertheless.
+  /// Error trigger.refused, if the authority has refused this process and it never followed. The thread tries again
+  /// nevertheless.
   std::optional<Error> refused() const;
 
  private:

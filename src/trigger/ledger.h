@@ -18,11 +18,12 @@ class TriggerLedger {
   using Follower = std::size_t;
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-  /// A function of this process has a capacity. A follower elsewhere (at `peer`) has a limit instead. A name that was here before keeps its
-  /// statistics.
+  /// A function of this process has a capacity. A follower elsewhere (at `peer`) has a limit instead. A name that was here
+  /// before keeps its statistics.
   Follower join(std::string name, std::uint64_t capacity, std::string peer = {});
   void leave(Follower follower);
-  /// Sets the number of ready functions of the follower (0: not ready). A follower that becomes ready starts behind the last trigger.
+  /// Sets the number of ready functions of the follower (0: not ready). A follower that becomes ready starts behind the last
+  /// trigger.
   void set_ready(Follower follower, unsigned functions);
   void set_busy(Follower follower, bool busy) { followers_[follower].busy = busy; }
   /// A follower elsewhere takes no trigger from this index on. A limit below its position counts as its position.

@@ -1,4 +1,5 @@
-// The messages between a trigger authority and its followers in other processes: bytes both ways (docs/protocols/trigger.md).
+// The messages between a trigger authority and its followers in other processes: bytes both ways
+// (docs/protocols/trigger.md).
 #pragma once
 
 #include <cstddef>
@@ -91,7 +92,8 @@ using Wrong = std::string_view;
 std::expected<Header, Wrong> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
 /// Decodes a whole body, and checks every length and number in it.
 std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body);
-/// Appends header and body. Cuts texts to kMostText and replaces unprintable characters by `?`. The caller MUST NOT pass more than kMostRanges ranges.
+/// Appends header and body. Cuts texts to kMostText and replaces unprintable characters by `?`. The caller MUST NOT pass
+/// more than kMostRanges ranges.
 void encode(const Message& message, std::vector<std::byte>& out);
 
 }  // namespace rodeo::trigger::protocol

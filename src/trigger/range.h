@@ -1,4 +1,5 @@
-// A range of consecutive accepted triggers: the authority assigns them, cards make data for them, and a farm builds their events.
+// A range of consecutive accepted triggers: the authority assigns them, cards make data for them, and a farm builds their
+// events.
 #pragma once
 
 #include <cstdint>

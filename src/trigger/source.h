@@ -11,13 +11,15 @@
 
 namespace rodeo::trigger {
 
-/// The hub that all functions of a process follow. Time is an argument (steady nanoseconds), so that tests can set it. Thread-safe; no call blocks.
+/// The hub that all functions of a process follow. Time is an argument (steady nanoseconds), so that tests can set it.
+/// Thread-safe; no call blocks.
 class TriggerHub {
  public:
   using Follower = TriggerLedger::Follower;
   virtual ~TriggerHub() = default;
 
-  /// Adds a follower with room for `capacity` unfinished triggers. At this number it is busy. It counts only once it is ready.
+  /// Adds a follower with room for `capacity` unfinished triggers. At this number it is busy. It counts only once it is
+  /// ready.
   Follower join(std::string name, std::uint64_t capacity) {
     const std::lock_guard lock(mutex_);
     return ledger_.join(std::move(name), capacity);
@@ -26,7 +28,8 @@ class TriggerHub {
     const std::lock_guard lock(mutex_);
     ledger_.leave(follower);
   }
-  /// A follower that is not ready gets no triggers and delays none, except if fewer functions than required are ready: then triggers are held.
+  /// A follower that is not ready gets no triggers and delays none, except if fewer functions than required are ready: then
+  /// triggers are held.
   virtual void set_ready(Follower follower, bool ready, std::uint64_t now_ns) = 0;
   /// Appends up to `most` triggers that are new for this follower, in order, and returns their number.
   virtual std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns,
@@ -41,8 +44,9 @@ class TriggerHub {
     const std::lock_guard lock(mutex_);
     ledger_.set_busy(follower, busy);
   }
-  /// For 100 ms from the last call on, no triggers are offered, and this is not dead time: functions that are switched off one after the other end with the
-  /// same trigger. True once everything accepted before can be taken and nothing else comes.
+  /// For 100 ms from the last call on, no triggers are offered, and this is not dead time: functions that are switched off
+  /// one after the other end with the same trigger. True once everything accepted before can be taken and nothing else
+  /// comes.
   virtual bool hold(std::uint64_t now_ns) = 0;
   virtual TriggerReport report() const = 0;
 
@@ -66,7 +70,8 @@ class TriggerSource {
   }
   void done(std::uint64_t count) { hub_.done(follower_, count); }
   void set_busy(bool busy) { hub_.set_busy(follower_, busy); }
-  /// The function is being switched off. Once this is true and take() returns nothing, the function has the same triggers as all others.
+  /// The function is being switched off. Once this is true and take() returns nothing, the function has the same triggers as
+  /// all others.
   bool hold() { return hub_.hold(base::steady_now_ns()); }
 
  private:

@@ -51,8 +51,8 @@ TEST(IdTable, AgreesWithAMapWhereIdsGetIntoEachOthersWay) {
   }
 }
 
-// Two sequences with the same lowest bits, like two periods of a counter. If they shared their home places, each erase would visit all following
-// entries, and the test would time out.
+// Two sequences with the same lowest bits, like two periods of a counter. If they shared their home places, each erase would
+// visit all following entries, and the test would time out.
 TEST(IdTable, RowsOfIdsDoNotMeet) {
   constexpr std::uint32_t kRow = 100'000;
   constexpr std::uint64_t kApart = 1 << 24;

@@ -1,4 +1,5 @@
-// Models of the three cards' DMA with a scripted function: the test decides when a superpage is filled, and with which faults.
+// Models of the three cards' DMA with a scripted function: the test decides when a superpage is filled, and with which
+// faults.
 #pragma once
 
 #include <deque>

@@ -22,7 +22,8 @@ class ScriptedFunction : public pci::Function {
     words[{pci::kConfigurationRegion, 0}] = id.vendor | static_cast<std::uint32_t>(id.device) << 16;
   }
 
-  /// Adds a PCI Express capability with this Max_Payload_Size, read requests of 512 bytes, 8 GT/s and this number of its 8 lanes.
+  /// Adds a PCI Express capability with this Max_Payload_Size, read requests of 512 bytes, 8 GT/s and this number of its 8
+  /// lanes.
   void set_express(unsigned payload_bytes, unsigned lanes = 8) {
     constexpr unsigned kConfiguration = pci::kConfigurationRegion;
     words[{kConfiguration, 4}] = 1U << 20;  // status: there is a capability list

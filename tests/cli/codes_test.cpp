@@ -17,7 +17,8 @@ using namespace rodeo::cli;
 
 namespace {
 
-/// Error codes in the sources: a literal "room.reason" as the first member of an Error, or as the first argument of a helper.
+/// Error codes in the sources: a literal "room.reason" as the first member of an Error, or as the first argument of a
+/// helper.
 std::set<std::string> codes_in_sources() {
   std::set<std::string> codes;
   const std::regex use(

@@ -1,5 +1,5 @@
-// A farm small enough to try everything: the real books, admission, clears, collectors and retention, and every possible next act, one at a time.
-// Messages arrive at once; time-outs may occur at any moment.
+// A farm small enough to try everything: the real books, admission, clears, collectors and retention, and every possible
+// next act, one at a time. Messages arrive at once; time-outs may occur at any moment.
 #pragma once
 
 #include <array>
@@ -28,7 +28,8 @@ struct DrainSizes {
   std::uint32_t waiting = 3;  ///< most fragments that wait while the retention is full
   std::uint32_t triggers = 6;
   std::uint32_t faults = 1;
-  /// Most time-outs of one event to try; 0: any number. Without a limit, two nodes can take an event from each other for ever.
+  /// Most time-outs of one event to try; 0: any number. Without a limit, two nodes can take an event from each other for
+  /// ever.
   std::uint32_t time_outs = 0;
   /// The former behaviour: triggers take all slots, and untold events wait for a free one.
   bool untold_wait_for_room = false;

@@ -88,7 +88,8 @@ struct Farm {
   void until_decided(std::size_t events) {
     until([&] { return supervisor.decisions.size() >= events; });
   }
-  /// Waits until an event came with all its fragments; then no event is in flight or decided. Needed on slow hosts if the grace of readouts is short.
+  /// Waits until an event came with all its fragments; then no event is in flight or decided. Needed on slow hosts if the
+  /// grace of readouts is short.
   void until_it_knows_all() {
     std::uint64_t id = 1'000'000;
     until([&] {

@@ -260,7 +260,8 @@ TEST(RunRecording, AWriteThatFailsIsNoAcknowledgement) {
   EXPECT_EQ(ids_in(directory.file(names_in(directory)[1])), std::vector<std::uint64_t>{2});
 }
 
-// A stopped node comes back. The next node was refused here, because the disk was full, and has recorded its event elsewhere.
+// A stopped node comes back. The next node was refused here, because the disk was full, and has recorded its event
+// elsewhere.
 TEST(RunRecording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
   const TemporaryDirectory directory;
   FileKeys keys = keys_in(directory);

@@ -1,4 +1,5 @@
-// Nodes and readouts for a supervisor's tests: real requests over tcp, with answers that the test sets. All in the test's thread.
+// Nodes and readouts for a supervisor's tests: real requests over tcp, with answers that the test sets. All in the test's
+// thread.
 #pragma once
 
 #include <gtest/gtest.h>

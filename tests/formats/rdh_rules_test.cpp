@@ -1,4 +1,5 @@
-// Real links differ in the meaning of packet counters and the rate of frames: whole data are sound, and each check finds missing pages.
+// Real links differ in the meaning of packet counters and the rate of frames: whole data are sound, and each check finds
+// missing pages.
 #include "formats/rdh_rules.h"
 
 #include <gtest/gtest.h>

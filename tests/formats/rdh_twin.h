@@ -31,7 +31,8 @@ struct OpenFrame {
   std::size_t came = 0;     // with the padding
 };
 
-/// Whether the pieces of joined frames in the superpages equal the joined frames. `lies_there`: whether a piece is in a superpage.
+/// Whether the pieces of joined frames in the superpages equal the joined frames. `lies_there`: whether a piece is in a
+/// superpage.
 template <typename LiesThere>
 bool parts_are_the_frames(std::span<const ChunkRun> runs, std::span<const std::span<const std::byte>> parts,
                           LiesThere&& lies_there) {

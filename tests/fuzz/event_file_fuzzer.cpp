@@ -1,5 +1,5 @@
-// One event file: walk, verify and recover survive any bytes and agree. Recover saves every event of a file that verifies, and
-// the saved file has the same events. Input: the file.
+// One event file: walk, verify and recover survive any bytes and agree. Recover saves every event of a file that verifies,
+// and the saved file has the same events. Input: the file.
 #include <vector>
 
 #include "formats/event_check.h"

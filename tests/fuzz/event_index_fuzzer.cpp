@@ -1,5 +1,5 @@
-// The index of an event file: any bytes are refused or refer only to places in the file, and an accepted index encodes to the same bytes. Input: size,
-// time, CRC and size of the records of its file (8 + 8 + 4 + 8 bytes), then the index.
+// The index of an event file: any bytes are refused or refer only to places in the file, and an accepted index encodes to
+// the same bytes. Input: size, time, CRC and size of the records of its file (8 + 8 + 4 + 8 bytes), then the index.
 #include <cstring>
 
 #include "formats/event_file_records.h"

@@ -1,4 +1,5 @@
-// Requests of the service `fragments` and their answers: any bytes are refused or read, and the content is the same after writing and reading again.
+// Requests of the service `fragments` and their answers: any bytes are refused or read, and the content is the same after
+// writing and reading again.
 #include <cstring>
 #include <vector>
 

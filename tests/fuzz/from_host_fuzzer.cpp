@@ -1,4 +1,5 @@
-// From-host packets: any bytes are refused or read and joined within their limit; joined messages are written as they were read.
+// From-host packets: any bytes are refused or read and joined within their limit; joined messages are written as they were
+// read.
 #include <vector>
 
 #include "formats/from_host.h"

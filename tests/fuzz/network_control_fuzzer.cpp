@@ -1,5 +1,5 @@
-// Messages of the network's control connections: any bytes are refused or decoded; decoded messages encode to the same bytes. Two sides that get
-// them never trust a side without their secret.
+// Messages of the network's control connections: any bytes are refused or decoded; decoded messages encode to the same
+// bytes. Two sides that get them never trust a side without their secret.
 #include <algorithm>
 #include <cstring>
 #include <vector>

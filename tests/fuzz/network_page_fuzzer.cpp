@@ -1,4 +1,5 @@
-// Network pages: any bytes are refused or read; chunks lie within the page, and are the same after writing and reading again.
+// Network pages: any bytes are refused or read; chunks lie within the page, and are the same after writing and reading
+// again.
 #include <cstring>
 #include <vector>
 

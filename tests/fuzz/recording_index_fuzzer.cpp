@@ -1,6 +1,6 @@
-// The index of a recording: any bytes are refused or refer only to places in the recording, and an accepted index encodes to the same bytes. Input: size,
-// time, CRC of the ends, offset and bits of the L1 id of its recording (8 + 8 + 4 + 4 + 4 bytes), then the index. The fuzzer corrects its CRC, because
-// otherwise it would never reach the checks after it.
+// The index of a recording: any bytes are refused or refer only to places in the recording, and an accepted index encodes to
+// the same bytes. Input: size, time, CRC of the ends, offset and bits of the L1 id of its recording (8 + 8 + 4 + 4 + 4
+// bytes), then the index. The fuzzer corrects its CRC, because otherwise it would never reach the checks after it.
 #include <cstring>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// Pieces of requests and replies: any bytes are refused or decoded; a piece lies within page and message, and encodes to the same bytes.
+// Pieces of requests and replies: any bytes are refused or decoded; a piece lies within page and message, and encodes to the
+// same bytes.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,6 @@
-// The driver's end of vfio-user with a hostile server: the script decides the server's answers (right, refused, cut, for another request, with
-// other descriptors), its requests, and the driver's calls. Every error has its code; no access leaves a region; nothing stays open.
+// The driver's end of vfio-user with a hostile server: the script decides the server's answers (right, refused, cut, for
+// another request, with other descriptors), its requests, and the driver's calls. Every error has its code; no access leaves
+// a region; nothing stays open.
 #include <sys/socket.h>
 
 #include <array>

@@ -1,5 +1,6 @@
-// The vfio-user server of the emulated cards: a script of messages (right, wrong, truncated, joined, with descriptors), DMA turns, faults and vanishing
-// memory for each kind of card. Every reply is well formed and in order; a client leaves nothing behind.
+// The vfio-user server of the emulated cards: a script of messages (right, wrong, truncated, joined, with descriptors), DMA
+// turns, faults and vanishing memory for each kind of card. Every reply is well formed and in order; a client leaves nothing
+// behind.
 #include <cerrno>
 #include <deque>
 #include <memory>

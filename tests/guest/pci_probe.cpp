@@ -1,7 +1,9 @@
-// Runs in a guest: QEMU's edu device through the PCI back ends and the keeper. Prints a line for each fact, "ok NAME: ..." or "FAILED NAME: ...".
+// Runs in a guest: QEMU's edu device through the PCI back ends and the keeper. Prints a line for each fact, "ok NAME: ..."
+// or "FAILED NAME: ...".
 //
 //   pci_probe vfio|uio ADDRESS             all checks; it starts further processes of this program
-//   pci_probe registers vfio|uio ADDRESS [elsewhere]   a second process: identification, liveness, a channel owned by another process
+//   pci_probe registers vfio|uio ADDRESS [elsewhere]
+//                                          a second process: identification, liveness, a channel owned by another process
 //   pci_probe die vfio|uio ADDRESS         maps memory, enables bus mastering, prints "mapped" and waits to be killed
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -1,4 +1,5 @@
-// The emulators with each other over loopback, and with invalid input; the shared buffer's programs with single frames (root).
+// The emulators with each other over loopback, and with invalid input; the shared buffer's programs with single frames
+// (root).
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>

@@ -61,8 +61,9 @@ TEST(ScalingLaw, AGroupThatOnlyOneSideHasIsNotKept) {
 TEST(VetoRule, AStallOfNothingAddsNothing) { EXPECT_EQ(added_by_stall(small(), 0), 0); }
 
 TEST(VetoRule, AStallOfAPeriodBringsEventsNearerUntilTheUplinkHasCaughtUp) {
-  // In ms of drain time: usually 75 + 66.7 + 58.3 + ... = 375. The event of 0 ms arrives with that of 8.3 ms. Their fills and the next one
-  // (5 ms each) are successive, so that at 30 ms the live events are 5, 11.7, 16.7, 21.7, 38.3, ... 71.7 ms old: 390.
+  // In ms of drain time: usually 75 + 66.7 + 58.3 + ... = 375. The event of 0 ms arrives with that of 8.3 ms. Their fills
+  // and the next one (5 ms each) are successive, so that at 30 ms the live events are 5, 11.7, 16.7, 21.7, 38.3, ... 71.7 ms
+  // old: 390.
   EXPECT_NEAR(added_by_stall(small(), 1 / 120.0), 390.0 / 375 - 1, 1e-4);
   EXPECT_GT(added_by_stall(small(), 5 / 120.0), 3 * added_by_stall(small(), 1 / 120.0));
 }

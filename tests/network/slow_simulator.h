@@ -1,6 +1,6 @@
 // The slow and simple twin of the simulator: one heap of events for the whole network, every packet is an object, and the
-// switch's memory is a list that is added up at each arrival. It shares the ends of connections and the sources of events with the fast
-// one, but no code for the travel, waiting, counting or loss of packets.
+// switch's memory is a list that is added up at each arrival. It shares the ends of connections and the sources of events
+// with the fast one, but no code for the travel, waiting, counting or loss of packets.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// The train engine compared with the packet engine: within half a per cent without losses, for any network; identical if it must follow
-// packets from the beginning; the same distribution if packets are lost.
+// The train engine compared with the packet engine: within half a per cent without losses, for any network; identical if it
+// must follow packets from the beginning; the same distribution if packets are lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -147,6 +147,16 @@ def test_lines_of_documents_are_not_long():
     assert not wrong
 
 
+def test_lines_of_comments_in_cpp_are_as_long_as_lines_of_code():
+    """clang-format does not change comments: it would destroy tables."""
+    wrong = []
+    for path in tracked("*.h", "*.cpp", "*.h.in", "*.cpp.in"):
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if len(line) > 125 and re.match(r"\s*//(?![/!<]*\s*\|)", line):
+                wrong.append(f"{path.relative_to(ROOT)}:{number}")
+    assert not wrong
+
+
 def test_no_unfinished_word_is_committed():
     # Split, so that this line does not find itself.
     words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "not imple" + "mented"]) + r")\b")

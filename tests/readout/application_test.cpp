@@ -239,8 +239,8 @@ TEST_F(ApplicationTest, AConsumerThatCannotStartUndoesWhatWasStarted) {
   EXPECT_THAT(script_.noted(), ElementsAre("first started", "first stopped"));
 }
 
-// The fewer threads are possible, the earlier the start fails: in the first worker, in a worker with a peer, in the next ROB, in the input (which
-// then never starts), or in the waiting thread.
+// The fewer threads are possible, the earlier the start fails: in the first worker, in a worker with a peer, in the next
+// ROB, in the input (which then never starts), or in the waiting thread.
 TEST_F(ApplicationTest, AStartThatRunsOutOfThreadsIsUndone) {
   const std::vector<Fid> fids = input::generated_fids(8, 1, 2, false);
   const auto added = registry_.add_library("real", [&](Registry& r) {

@@ -6,7 +6,8 @@
 namespace rodeo::test {
 namespace {
 
-// As a card sends small chunks at its highest rate: the chunks of one link for all triggers that it holds, then the next link.
+// As a card sends small chunks at its highest rate: the chunks of one link for all triggers that it holds, then the next
+// link.
 
 // More chunks are waiting than the window has room for.
 

@@ -185,7 +185,8 @@ class GbtFixture {
     ASSERT_GE(collector.count(), n);
   }
 
-  /// Waits until all data are read, because in a run no worker is much behind another. The input's clock continues from `now`.
+  /// Waits until all data are read, because in a run no worker is much behind another. The input's clock continues from
+  /// `now`.
   void let_workers_catch_up(std::uint64_t& now) {
     const auto deadline = std::chrono::steady_clock::now() + patience();
     while (!input.idle() && std::chrono::steady_clock::now() < deadline) {

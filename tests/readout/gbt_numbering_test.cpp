@@ -1,5 +1,5 @@
-// GBT builder: how it handles the ids that links give their chunks - flipped bits, resets, narrow counters - with and without
-// the trigger's own list.
+// GBT builder: how it handles the ids that links give their chunks - flipped bits, resets, narrow counters - with and
+// without the trigger's own list.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -208,8 +208,8 @@ TEST_P(GbtSources, ACardWhoseLinksAreRemovedIsNotWaitedFor) {
 
 INSTANTIATE_TEST_SUITE_P(Workers, GbtSources, ::testing::Values(1, 2, 3));
 
-// Random numbers of cards, random sizes and orders of pages - each card is read to its end first -, resets, and one link that
-// loses, repeats and flips chunks at random: all other chunks are in their fragments.
+// Random numbers of cards, random sizes and orders of pages - each card is read to its end first -, resets, and one link
+// that loses, repeats and flips chunks at random: all other chunks are in their fragments.
 class GbtSourcesProperty : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(GbtSourcesProperty, OrderOfReadingCostsNothing) {

@@ -1,4 +1,5 @@
-// Groups and ROBs of one link, which find their place only by other readers: links that are silent, begin late, or jump alone.
+// Groups and ROBs of one link, which find their place only by other readers: links that are silent, begin late, or jump
+// alone.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -473,8 +474,8 @@ struct Random {
   std::uint64_t healthy_wrong = 0;  // chunks of groups without a fault that are not right
 };
 
-// Runs in which a group is placed in a wrong epoch and not flagged: where ids do not show resets and epochs are of some hundred events, no longer than
-// readers may pause, or where only one other group tells where it is.
+// Runs in which a group is placed in a wrong epoch and not flagged: where ids do not show resets and epochs are of some
+// hundred events, no longer than readers may pause, or where only one other group tells where it is.
 constexpr double kMisplaced = 1. / 10'000;
 
 TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {

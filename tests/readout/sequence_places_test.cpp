@@ -12,7 +12,8 @@ std::uint16_t bcid_of(std::uint64_t event) { return static_cast<std::uint16_t>((
 
 constexpr std::uint64_t kOpen = 4096;
 
-/// Links that send events 0, 1, 2, ... with ids of few bits and random BCIDs. The events of the last window are open or known.
+/// Links that send events 0, 1, 2, ... with ids of few bits and random BCIDs. The events of the last window are open or
+/// known.
 class LongRun : public Rob, private readout::EventBcids {
  public:
   LongRun(std::size_t links, std::uint8_t bits, bool full = false, bool has_bcid = true, std::size_t readers = 1)

@@ -56,8 +56,8 @@ inline Sequencer::Settings listed(std::uint8_t bits = 32) {
   return of;
 }
 
-/// The links of one ROB or group, and the decisions on their chunks: "5" is a chunk taken for index 5 of the first segment, "1:5" of
-/// the next segment, "5?" is flagged; other chunks have the reason.
+/// The links of one ROB or group, and the decisions on their chunks: "5" is a chunk taken for index 5 of the first segment,
+/// "1:5" of the next segment, "5?" is flagged; other chunks have the reason.
 class Rob {
  public:
   /// Each of `readers` has the same number of successive links. The last of `threads` has all remaining readers.

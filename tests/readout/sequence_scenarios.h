@@ -1,5 +1,5 @@
-// Random runs of some links with one kind of fault each. Times are in events, one event per microsecond. The links may have several
-// readers, which pause and continue at random.
+// Random runs of some links with one kind of fault each. Times are in events, one event per microsecond. The links may have
+// several readers, which pause and continue at random.
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,8 @@ namespace {
 constexpr double kSilentOfSparse8 = 5;
 // The same with longer ids. Few runs have many: a group that brings ten chunks.
 constexpr double kSilentOfSparse = 1;
-// The same where links are not sparse: after a jump too long for empty events, the events just before its end are unknown, at most a reach.
+// The same where links are not sparse: after a jump too long for empty events, the events just before its end are unknown,
+// at most a reach.
 constexpr double kSilent = 1. / 300;
 // Runs in which good links lose chunks until a link with wrong ids is refuted; more than two links that can be compared.
 constexpr double kOthersLost = 1. / 2000;
@@ -25,12 +26,13 @@ constexpr double kOthersLost = 1. / 2000;
 constexpr double kMisled = 1. / 5000;
 // Runs of a group whose epochs are shorter than its links are apart, where neither ids nor BCIDs show the epoch.
 constexpr double kShortEpochs = 1. / 10'000;
-// Runs of several readers: one link has wrong ids just before the others reach a reset, and these are read too late to contradict.
+// Runs of several readers: one link has wrong ids just before the others reach a reset, and these are read too late to
+// contradict.
 constexpr double kFollowedLiar = 1. / 1000;
 // Runs in which a link that lags by about a quarter of the period is in doubt for long.
 constexpr double kLongInDoubt = 1. / 2000;
-// Chunks that good links lose per run if another reader reads them too late to contradict, without the list. A few runs in a thousand
-// lose many: 1.2 chunks per run in 20,000 runs.
+// Chunks that good links lose per run if another reader reads them too late to contradict, without the list. A few runs in a
+// thousand lose many: 1.2 chunks per run in 20,000 runs.
 constexpr double kReadLater = 2;
 // Events that never existed, if all links were silent and return at different events.
 constexpr double kSpurious = 1. / 5;
@@ -149,7 +151,8 @@ void expect_all_right_or_flagged(std::uint32_t seed) {
   EXPECT_EQ(judged.wrong + judged.repeats, 0);
 }
 
-// Ids before the beginning of a segment open a second one with the same resets. What comes after its end is not of the first one.
+// Ids before the beginning of a segment open a second one with the same resets. What comes after its end is not of the first
+// one.
 TEST(SequenceScenarios, ASecondSegmentWithTheSameResetsMisplacesNoChunk) { expect_all_right_or_flagged(71012001); }
 
 // The list is an epoch ahead, and has the id of a chunk that comes twice there. The next chunk has a flipped id.
@@ -158,7 +161,8 @@ TEST(SequenceScenarios, AChunkThatComesTwiceIsNotOfTheNextEpoch) { expect_all_ri
 // Two entries of the list in a row have the same flipped bit in the reset counter.
 TEST(SequenceScenarios, TwoEntriesOfTheListWithTheSameFlippedBitMisplaceNoChunk) { expect_all_right_or_flagged(72015348); }
 
-// A link's leap is judged while its next chunk is still to be read; a link an epoch ahead comes to a reset by numbers that stay free.
+// A link's leap is judged while its next chunk is still to be read; a link an epoch ahead comes to a reset by numbers that
+// stay free.
 TEST(SequenceScenarios, ALeapWaitsForTheNextChunkOfItsLink) {
   expect_all_right_or_flagged(76000005);
   expect_all_right_or_flagged(76004246);

@@ -1,4 +1,5 @@
-// Random runs in which ids repeat while a link is silent, begins late, lags, jumps or loses blocks. Times as in sequence_scenarios.h.
+// Random runs in which ids repeat while a link is silent, begins late, lags, jumps or loses blocks. Times as in
+// sequence_scenarios.h.
 #pragma once
 
 #include <algorithm>

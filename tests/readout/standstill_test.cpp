@@ -1,5 +1,5 @@
-// A search for states in which a builder stops. Sizes of pages, windows and chunks, links, faults, lists and consumers are random. Every run must end, with
-// counts that add up. The input's clock is stopped, so that no time-out decides.
+// A search for states in which a builder stops. Sizes of pages, windows and chunks, links, faults, lists and consumers are
+// random. Every run must end, with counts that add up. The input's clock is stopped, so that no time-out decides.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A router's status for tests of reports and views: two readers of links, one of the trigger's list, a data subscriber and a monitor.
+// A router's status for tests of reports and views: two readers of links, one of the trigger's list, a data subscriber and a
+// monitor.
 #pragma once
 
 #include "router/router_report.h"

@@ -267,8 +267,8 @@ TEST(FailingDisk, AFileOfWhichOnlyAPartOfTheDigitsIsWrittenIsNotClosed) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + 100, 8), "12345678");
 }
 
-// The kernel passes each system call of this kind, of one thread and its children, to a handler. The handler makes one call (the first is 1) fail with
-// this error. Returns the number of calls; nullopt if system calls cannot be filtered.
+// The kernel passes each system call of this kind, of one thread and its children, to a handler. The handler makes one call
+// (the first is 1) fail with this error. Returns the number of calls; nullopt if system calls cannot be filtered.
 std::optional<int> with_failing(unsigned system_call, int which, int with, const std::function<void()>& function) {
   static std::atomic<int> calls;
   static int failing;

@@ -1,4 +1,5 @@
-// Filtering: each condition needs only the header. An event is kept unchanged, or counted by the first condition that it does not meet.
+// Filtering: each condition needs only the header. An event is kept unchanged, or counted by the first condition that it
+// does not meet.
 #include "storage/file_filter.h"
 
 #include <gtest/gtest.h>

@@ -103,7 +103,8 @@ TEST(Flush, SafeEventsSurviveACutAtAnyByteBehindThem) {
   flush(sequence);
   wait_until_safe(sequence, 4);
   const auto after = read_file(directory.file("run._0001.writing"));
-  // The write of the fourth event begins with the block in which the third ends: any part of it on disk contains the first three.
+  // The write of the fourth event begins with the block in which the third ends: any part of it on disk contains the first
+  // three.
   std::size_t first = 0;
   while (first < before.size() && before[first] == after[first]) ++first;
   ASSERT_LT(first, after.size());

@@ -1,5 +1,6 @@
-// Writes event files for tests in other languages: `sound` (three files by rollover), `faulty` (fragments with every kind of fault that
-// a builder flags) and `compressed`, with the same frame and file encoder that the readout uses.  usage: write_sample_files DIRECTORY
+// Writes event files for tests in other languages: `sound` (three files by rollover), `faulty` (fragments with every kind of
+// fault that a builder flags) and `compressed`, with the same frame and file encoder that the readout uses.  usage:
+// write_sample_files DIRECTORY
 #include <algorithm>
 #include <cstdio>
 

@@ -1,4 +1,5 @@
-// Requests and replies between a Requester and a Replier in one thread, over tcp; tests that break no connection also over shared memory.
+// Requests and replies between a Requester and a Replier in one thread, over tcp; tests that break no connection also over
+// shared memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -227,7 +228,8 @@ TEST_F(Requests, NobodyIsLateWhoseAnswerHasComeWhileTheRequesterStoodStill) {
   ended_.clear();
 }
 
-// Idle connections are not polled. An idle connection is noticed nevertheless when it sends a request, waits, cancels or ends.
+// Idle connections are not polled. An idle connection is noticed nevertheless when it sends a request, waits, cancels or
+// ends.
 TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
   const auto service = connect();
   const auto other = requester_->add("echo");

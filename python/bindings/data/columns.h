@@ -95,8 +95,8 @@ struct Freed {
 };
 using Memory = std::unique_ptr<std::byte, Freed>;
 
-/// The same bytes with room for `bytes`; throws std::bad_alloc. Large memory is mapped in advance in large pages and allocated on the first write: a page
-/// fault for each 4 KiB would take as long as finding the chunks.
+/// The same bytes with room for `bytes`; throws std::bad_alloc. Large memory is mapped in advance in large pages and
+/// allocated on the first write: a page fault for each 4 KiB would take as long as finding the chunks.
 Memory grown(Memory memory, std::size_t used_bytes, std::size_t bytes);
 
 /// Releases the memory after the used bytes.

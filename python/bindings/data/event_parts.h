@@ -1,4 +1,5 @@
-// A decoded event, for the Python objects Event and Fragment. Bytes are not copied: they are in the mapped file, or in separate memory.
+// A decoded event, for the Python objects Event and Fragment. Bytes are not copied: they are in the mapped file, or in
+// separate memory.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,8 @@ constexpr std::uint64_t kNearTheFront = 1000;
 constexpr std::size_t kWholeFile = ~std::size_t{0};
 constexpr std::string_view kWriting = ".writing";
 
-/// True if the file exists, is Rodeo's and is damaged. A missing or foreign file is the caller's mistake and must not look empty.
+/// True if the file exists, is Rodeo's and is damaged. A missing or foreign file is the caller's mistake and must not look
+/// empty.
 bool is_damage(const Error& error) {
   return error.code == "file.shrunk" || error.code.starts_with("formats.") ||
          (error.code.starts_with("data.") && error.code != "data.unknown_kind" && error.code != "data.other_version");

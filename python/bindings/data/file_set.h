@@ -24,7 +24,8 @@ struct Place {
   std::size_t event = 0;
 };
 
-/// A walk along the events [index, stop) in steps. Damaged events count as places, too, so that damage does not change which events a walk reads.
+/// A walk along the events [index, stop) in steps. Damaged events count as places, too, so that damage does not change which
+/// events a walk reads.
 struct Walk {
   std::uint64_t index = 0;  ///< index of the event at `at`
   std::uint64_t stop = std::numeric_limits<std::uint64_t>::max();
@@ -48,8 +49,8 @@ class FileSet {
     counts_.emplace_back();
   }
 
-  /// Opens a file if it is not open. Throws FaultError if it cannot be read. If damage is skipped, a damaged file is noted once
-  /// and nullptr returned, but a missing or foreign file throws.
+  /// Opens a file if it is not open. Throws FaultError if it cannot be read. If damage is skipped, a damaged file is noted
+  /// once and nullptr returned, but a missing or foreign file throws.
   DataFile* open(std::size_t file);
 
   /// True if no more events of a file will come.
@@ -66,8 +67,8 @@ class FileSet {
   /// An event by its place. Damage throws FaultError, even if it is skipped elsewhere. nullptr: there is no such event.
   std::shared_ptr<EventParts> event(const Place& place);
 
-  /// The next event of a walk; the walk continues after it, also after an error. nullptr: the end. Skipped places are not decoded.
-  /// Damage is noted if it is skipped, else thrown, each once per walk.
+  /// The next event of a walk; the walk continues after it, also after an error. nullptr: the end. Skipped places are not
+  /// decoded. Damage is noted if it is skipped, else thrown, each once per walk.
   std::shared_ptr<EventParts> next(Walk& walk);
 
   /// Appends up to `most` events of a walk to columns. False: the end. Throws like next(); events appended before stay.

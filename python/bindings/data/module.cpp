@@ -159,7 +159,8 @@ class Cursor {
     return PyEvent{std::move(parts)};
   }
 
-  /// Columns of up to `most` events; no events at the end. `hold`: events before an error are returned, and the next call throws.
+  /// Columns of up to `most` events; no events at the end. `hold`: events before an error are returned, and the next call
+  /// throws.
   nb::object read(const std::vector<std::string>& fields, std::uint64_t most, bool hold) {
     WantedColumns wanted;
     for (const std::string& name : fields) {

@@ -1,4 +1,5 @@
-// Recordings of FELIX blocks and dumps of RDH pages as sequences of events: chunks with one L1 id, or heartbeat frames of one orbit.
+// Recordings of FELIX blocks and dumps of RDH pages as sequences of events: chunks with one L1 id, or heartbeat frames of
+// one orbit.
 #include <algorithm>
 
 #include <fmt/format.h>

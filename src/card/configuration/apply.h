@@ -24,8 +24,9 @@ struct ApplyOptions {
 /// The changes that apply() would make; writes nothing. Error card.wrong_type: the settings are for another type of card.
 Result<std::vector<Difference>> compare(Card& card, const CardSettings& settings);
 
-/// Checks the settings, writes those that differ, part by part, and reads all of them back. Returns the changes. Holds the card's configuration lock.
-/// Data taking is off while links change. Errors: card.locked (a DMA channel is in use), card.not_applied (a field, named, did not take its value).
+/// Checks the settings, writes those that differ, part by part, and reads all of them back. Returns the changes. Holds the
+/// card's configuration lock. Data taking is off while links change. Errors: card.locked (a DMA channel is in use),
+/// card.not_applied (a field, named, did not take its value).
 Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, const ApplyOptions& options = {});
 
 /// The card's present configuration. Settings that all links share are read from the first enabled link.

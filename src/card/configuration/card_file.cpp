@@ -92,7 +92,8 @@ std::string json_place(std::string_view text, const std::filesystem::path& name,
   return place_at(text, name, at);
 }
 
-/// An error for the first name that occurs twice in one object of a valid JSON text, at its second place. Compares names as written.
+/// An error for the first name that occurs twice in one object of a valid JSON text, at its second place. Compares names as
+/// written.
 std::optional<Error> json_twice(std::string_view text, const std::filesystem::path& name) {
   std::vector<std::set<std::string_view>> open;  // names so far in each enclosing object or list
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -29,12 +29,13 @@ struct CardFile {
   std::vector<Section> sections;
 };
 
-/// The name's extension gives the format: .toml, .json, .ini or .cfg. Errors: config.unreadable, config.syntax, config.wrong_type.
+/// The name's extension gives the format: .toml, .json, .ini or .cfg. Errors: config.unreadable, config.syntax,
+/// config.wrong_type.
 Result<CardFile> read_card_file(const std::filesystem::path& file);
 Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::path& name);
 
-/// All faults of a file that do not depend on the card: unknown sections and keys, impossible values. Sections of links belong to a FELIX card
-/// if the file has a section [felix], else to a CRU.
+/// All faults of a file that do not depend on the card: unknown sections and keys, impossible values. Sections of links
+/// belong to a FELIX card if the file has a section [felix], else to a CRU.
 std::vector<Error> check_card_file(const CardFile& file);
 
 /// Changes the settings that the file names; the others (usually read from the card) stay. Skips sections of other types of

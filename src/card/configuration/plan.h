@@ -1,4 +1,5 @@
-// A configuration as a list of register fields and the values that they should hold. Comparing and applying both use this list.
+// A configuration as a list of register fields and the values that they should hold. Comparing and applying both use this
+// list.
 #pragma once
 
 #include <cstdint>

@@ -89,7 +89,8 @@ struct SettingField : Setting<Struct> {
 
   /// As written in a file: "true", "1000", "0x1a", "packet".
   std::string text(const Struct& settings) const;
-  /// Parses this text: words in any case, hexadecimal with or without 0x. Error card.bad_configuration quotes `written`, the user's own text, if given.
+  /// Parses this text: words in any case, hexadecimal with or without 0x. Error card.bad_configuration quotes `written`, the
+  /// user's own text, if given.
   Result<void> parse(Struct& settings, std::string_view text, std::string_view written = {}) const;
 };
 

@@ -170,8 +170,9 @@ bool DmaChannel::gone() {
   return !answer && answer.error().code == "card.gone";
 }
 
-/// Keeps a card that cannot be silenced from memory that is used again: an IOMMU refuses its writes to memory that is not mapped. Without an IOMMU the
-/// keeper holds the memory until this process closes the card, and clears the card's bus master bit before it releases the memory.
+/// Keeps a card that cannot be silenced from memory that is used again: an IOMMU refuses its writes to memory that is not
+/// mapped. Without an IOMMU the keeper holds the memory until this process closes the card, and clears the card's bus master
+/// bit before it releases the memory.
 void DmaChannel::wall_off() {
   if (card_.function().translates()) {
     registration_ = {};

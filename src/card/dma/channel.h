@@ -1,4 +1,5 @@
-// A DMA channel moves superpages to the card and back for one owner; the contract is the same for CRU, C-RORC and FELIX (readoutcard-paper §IV.F).
+// A DMA channel moves superpages to the card and back for one owner; the contract is the same for CRU, C-RORC and FELIX
+// (readoutcard-paper §IV.F).
 #pragma once
 
 #include <array>
@@ -82,13 +83,14 @@ struct DmaHealth {
   bool fifos_healthy = true;  // no link ran out of superpages since the last call
 };
 
-/// For any thread; calls are serialised. Every wait for the card has a limit. If the card breaks the rules, fill() returns an Error, the state is
-/// `failed`, and a counter has the cause. Superpages move only in fill(), in the caller's thread. In a forked child the copy of a channel has no
-/// effect: calls return card.forked, queues are empty, and the destructor leaves card, memory and locks to the parent.
+/// For any thread; calls are serialised. Every wait for the card has a limit. If the card breaks the rules, fill() returns
+/// an Error, the state is `failed`, and a counter has the cause. Superpages move only in fill(), in the caller's thread. In
+/// a forked child the copy of a channel has no effect: calls return card.forked, queues are empty, and the destructor leaves
+/// card, memory and locks to the parent.
 class DmaChannel {
  public:
-  /// Checks that the card has this channel and this source: card.bad_dma, card.unknown_type. Does not access the card and needs
-  /// no memory; open() calls it first.
+  /// Checks that the card has this channel and this source: card.bad_dma, card.unknown_type. Does not access the card and
+  /// needs no memory; open() calls it first.
   static Result<void> check(const Card& card, unsigned channel, DataSource source);
   /// Checks the firmware (card.firmware), takes the channel's lock (card.locked if it has an owner), stops DMA that a former
   /// owner may have left running, registers the memory. `card` and `memory` must outlive the channel. Other objects and
@@ -101,9 +103,10 @@ class DmaChannel {
 
   /// Resets the card's DMA and starts it; takes 210 ms for a CRU. No effect if started.
   Result<void> start();
-  /// Stops DMA and refuses pushes. Filled superpages, also those filled in part, go to the ready queue with ready = true, the
-  /// others with ready = false. No effect if stopped. If the card cannot be kept from writing, no superpage comes back: the state is `failed`, and a
-  /// further stop() tries again. So it stays after a card.timeout of an emulated card whose process then ends; a new connection ends it.
+  /// Stops DMA and refuses pushes. Filled superpages, also those filled in part, go to the ready queue with ready = true,
+  /// the others with ready = false. No effect if stopped. If the card cannot be kept from writing, no superpage comes back:
+  /// the state is `failed`, and a further stop() tries again. So it stays after a card.timeout of an emulated card whose
+  /// process then ends; a new connection ends it.
   Result<void> stop();
   /// Error card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);
@@ -149,8 +152,8 @@ class DmaChannel {
   virtual Result<void> device_start() = 0;
   /// Ends transfers and moves filled superpages to the ready queue.
   virtual Result<void> device_stop() = 0;
-  /// Makes sure that the card cannot write to its superpages any more, and that its earlier writes have arrived. Called after device_stop(), also if that
-  /// has failed, and before device_reclaim().
+  /// Makes sure that the card cannot write to its superpages any more, and that its earlier writes have arrived. Called
+  /// after device_stop(), also if that has failed, and before device_reclaim().
   virtual Result<void> device_silence() = 0;
   /// The card may still write, and no IOMMU stops it: gives the registrations of further memory to the keeper.
   virtual void device_leave() {}

@@ -23,7 +23,8 @@ constexpr milliseconds kAnswerPatience{100};
 
 constexpr int kWriteAttempts = 3;
 
-// Cards have locked up after simultaneous pushes to several channels. So the channels of a process push in turn, as upstream's do.
+// Cards have locked up after simultaneous pushes to several channels. So the channels of a process push in turn, as
+// upstream's do.
 std::mutex& pushes() {
   static std::mutex mutex;
   return mutex;
@@ -184,7 +185,8 @@ Result<void> CrorcChannel::flush() {
   return collected ? Result<void>{} : std::unexpected(std::move(collected.error()));
 }
 
-/// The reset removes the address of the superpage in flight from the card. The register read waits until earlier writes of the card have arrived.
+/// The reset removes the address of the superpage in flight from the card. The register read waits until earlier writes of
+/// the card have arrived.
 Result<void> CrorcChannel::device_silence() {
   RODEO_TRY(write(reg("csr"), crorc::kResetCard));
   RODEO_TRY(card_.read(reg("channel_csr"), channel_));

@@ -1,4 +1,5 @@
-// DMA of a CRU endpoint: each link has a queue of superpages, a free-running count of finished ones and a FIFO of their sizes.
+// DMA of a CRU endpoint: each link has a queue of superpages, a free-running count of finished ones and a FIFO of their
+// sizes.
 #pragma once
 
 #include "card/dma/channel.h"
@@ -6,7 +7,8 @@
 
 namespace rodeo::card {
 
-/// If accesses trap, a fill() that collects superpages also reads the counts at the end of its batch; the next fill() does not read them again.
+/// If accesses trap, a fill() that collects superpages also reads the counts at the end of its batch; the next fill() does
+/// not read them again.
 class CruChannel final : public DmaChannel {
  public:
   CruChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
@@ -29,7 +31,8 @@ class CruChannel final : public DmaChannel {
   Result<void> device_open() override;
   Result<void> device_start() override;
   Result<void> device_stop() override;
-  /// After this the card cannot write to memory, and its earlier writes have arrived, because the configuration space was read.
+  /// After this the card cannot write to memory, and its earlier writes have arrived, because the configuration space was
+  /// read.
   Result<void> device_silence() override { return card_.function().set_bus_master(false); }
   Result<void> device_reset(ResetLevel level) override;
   Result<void> device_fill() override { return exchange(true, ready_room()); }

@@ -13,8 +13,8 @@ namespace rodeo::card {
 /// The number of DMA channels of a card of this type; 0 for an unknown type.
 unsigned dma_channels_of(CardType type);
 
-/// Takes the locks of all DMA channels of the card; the result holds them. Does not wait. Error card.locked, with the owner's
-/// process, if a channel has an owner.
+/// Takes the locks of all DMA channels of the card; the result holds them. Does not wait. Error card.locked, with the
+/// owner's process, if a channel has an owner.
 Result<std::vector<pci::ByteLock>> keep_others_from_reading(Card& card);
 
 /// Advice for a card that sends no data: its generator is off, or the commands that show why.

@@ -15,8 +15,8 @@ namespace {
 namespace felix = card_registers::felix;
 using felix::reg;
 
-/// The length of the card's packets: the host's Max_Payload_Size, but no longer than a block, so that positions lie at block ends.
-/// A longer packet is malformed, which is a fatal error for a host.
+/// The length of the card's packets: the host's Max_Payload_Size, but no longer than a block, so that positions lie at block
+/// ends. A longer packet is malformed, which is a fatal error for a host.
 Result<std::uint32_t> packet_bytes(pci::Function& function, std::uint32_t block) {
   const auto link = RODEO_TRY_WITHIN(pci::read_express_link(function), "cannot read Max_Payload_Size");
   const unsigned payload = link && link->payload_bytes > 0 ? link->payload_bytes : pci::kSmallestPayloadBytes;

@@ -1,4 +1,5 @@
-// DMA of a FELIX: one ring of memory with the card's write position and the driver's read pointer. Superpages are pieces of the ring, in order.
+// DMA of a FELIX: one ring of memory with the card's write position and the driver's read pointer. Superpages are pieces of
+// the ring, in order.
 #pragma once
 
 #include "card/dma/channel.h"
@@ -7,9 +8,10 @@
 
 namespace rodeo::card {
 
-/// If BAR 0 can be mapped, the exchange is loads and stores alone. Superpages are pushed in the ring's order: the first at offset 0, each next one at the
-/// end of the last, and at 0 again at the end of the buffer. The card starts when it has all of the ring, because its first lap does not stop at the read
-/// pointer (card_registers/felix.h). A superpage is ready when the card has written past its end, so the newest is best read while it grows.
+/// If BAR 0 can be mapped, the exchange is loads and stores alone. Superpages are pushed in the ring's order: the first at
+/// offset 0, each next one at the end of the last, and at 0 again at the end of the buffer. The card starts when it has all
+/// of the ring, because its first lap does not stop at the read pointer (card_registers/felix.h). A superpage is ready when
+/// the card has written past its end, so the newest is best read while it grows.
 class FelixChannel final : public DmaChannel {
  public:
   FelixChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)

@@ -18,7 +18,8 @@ constexpr std::chrono::milliseconds kObeyPatience{2000};
 }  // namespace
 
 Result<void> FelixDescriptor::set(bool on) {
-  // The owners of all descriptors share this word, and a card has no atomic operations, so a lock admits one process at a time.
+  // The owners of all descriptors share this word, and a card has no atomic operations, so a lock admits one process at a
+  // time.
   RODEO_TRY(card_.modify_at(0, reg("dma_enable").offset, {index_, 1}, on ? 1 : 0));
   CardWait wait(kObeyPatience);
   for (;;) {

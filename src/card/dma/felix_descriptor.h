@@ -19,8 +19,8 @@ class FelixDescriptor {
   Result<std::uint64_t> read(const card_registers::Register& what) { return card_.read64(what, index_); }
   Result<void> write(const card_registers::Register& what, std::uint64_t value) { return card_.write(what, value, index_); }
 
-  /// Call before enable(): makes every step back of the read pointer begin a new lap. By default only a step of more than 16 MiB does, and the card
-  /// would overwrite a smaller memory.
+  /// Call before enable(): makes every step back of the read pointer begin a new lap. By default only a step of more than 16
+  /// MiB does, and the card would overwrite a smaller memory.
   Result<void> see_every_lap() { return card_.write(card_registers::felix::reg("dma_pointer_gap"), 0); }
 
   /// Return when the descriptor runs or has stopped. Error card.timeout after two seconds in which the card answers.

@@ -17,13 +17,14 @@
 
 namespace rodeo::card {
 
-/// For one owner a card, and one thread. The card must outlive the object. The descriptor runs while the object lives; the destructor drops pending bytes.
+/// For one owner a card, and one thread. The card must outlive the object. The descriptor runs while the object lives; the
+/// destructor drops pending bytes.
 class FromHostChannel {
  public:
   static constexpr std::size_t kRingBytes = 2U << 20;  ///< one 2 MiB huge page, if the host has any
 
-  /// Takes the lock of the card's last descriptor and starts it. Errors card.wrong_type (not a FELIX), card.locked (it has an owner), card.timeout,
-  /// base.memory.
+  /// Takes the lock of the card's last descriptor and starts it. Errors card.wrong_type (not a FELIX), card.locked (it has
+  /// an owner), card.timeout, base.memory.
   static Result<std::unique_ptr<FromHostChannel>> open(Card& card);
   ~FromHostChannel();
   FromHostChannel(const FromHostChannel&) = delete;
@@ -32,8 +33,8 @@ class FromHostChannel {
   /// The unit of the length field in this card's packets.
   formats::FromHostLength length() const { return length_; }
 
-  /// Gives the card packets of formats/from_host.h, all of them or none. False: the ring has no room for them now; more than a ring never finds
-  /// room. Never waits. Error card.misbehaved: the card's position is outside of its memory.
+  /// Gives the card packets of formats/from_host.h, all of them or none. False: the ring has no room for them now; more than
+  /// a ring never finds room. Never waits. Error card.misbehaved: the card's position is outside of its memory.
   Result<bool> write(std::span<const std::byte> packets);
 
   /// Bytes that the card has not taken yet.

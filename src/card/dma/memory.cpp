@@ -27,7 +27,8 @@ constexpr long kHugetlbfsMagic = 0x958458f6;
 
 constexpr std::size_t kMostNodes = 1024;  // the kernel's limit
 
-/// Sets the policy for pages that are not allocated yet. False: the kernel refuses it (a sandbox may), or the node does not exist.
+/// Sets the policy for pages that are not allocated yet. False: the kernel refuses it (a sandbox may), or the node does not
+/// exist.
 bool set_policy(std::span<std::byte> memory, int policy, int node) {
   constexpr std::size_t kBits = 8 * sizeof(unsigned long);
   std::array<unsigned long, kMostNodes / kBits> mask{};

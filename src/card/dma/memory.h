@@ -25,11 +25,12 @@ struct SharedMemory {
 /// Owns shared memory. Creation touches all of it, so no page fault happens while data arrive.
 class DmaMemory {
  public:
-  /// Anonymous memory. Tries 1 GiB huge pages if the size is a multiple of 1 GiB, then 2 MiB pages, then plain pages. Error base.memory if memory is short.
-  /// `node`: binds huge pages to this NUMA node, or prefers it if binding fails; plain pages prefer it. description() says where the pages are. -1: any
-  /// node.
+  /// Anonymous memory. Tries 1 GiB huge pages if the size is a multiple of 1 GiB, then 2 MiB pages, then plain pages. Error
+  /// base.memory if memory is short. `node`: binds huge pages to this NUMA node, or prefers it if binding fails; plain pages
+  /// prefer it. description() says where the pages are. -1: any node.
   static Result<DmaMemory> create(std::size_t bytes, int node = -1);
-  /// Maps a file in hugetlbfs or /dev/shm; creates a missing one with mode 0600. Other processes can map it too. The file outlives the object.
+  /// Maps a file in hugetlbfs or /dev/shm; creates a missing one with mode 0600. Other processes can map it too. The file
+  /// outlives the object.
   static Result<DmaMemory> open(const std::filesystem::path& file, std::size_t bytes);
 
   SharedMemory shared() const { return {mapping_.bytes(), fd_.get(), 0}; }

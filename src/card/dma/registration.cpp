@@ -7,7 +7,8 @@
 namespace rodeo::card {
 namespace {
 
-// I/O addresses of at most 39 bits, which every IOMMU supports, in slots of 32 GiB; the first slot stays free (32-bit addresses, MSI window).
+// I/O addresses of at most 39 bits, which every IOMMU supports, in slots of 32 GiB; the first slot stays free (32-bit
+// addresses, MSI window).
 constexpr std::uint64_t kSlotBytes = std::uint64_t{32} << 30;
 constexpr unsigned kSlots = 15;
 

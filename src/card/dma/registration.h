@@ -12,7 +12,8 @@
 
 namespace rodeo::card {
 
-/// Move only. The destructor unmaps, if it runs in the process that mapped. The function and the memory must outlive the object.
+/// Move only. The destructor unmaps, if it runs in the process that mapped. The function and the memory must outlive the
+/// object.
 class Registration {
  public:
   /// `slot` is the first slot of the I/O address space to try; channels of one function should pass different ones.

@@ -81,7 +81,8 @@ Result<void> SpanReader::release_before(std::uint64_t superpage) {
   }
   if (channel_->state() != DmaState::started) return {};
   push_free();
-  // fill() costs a store for a FELIX, and a round trip to other cards; for these, next() calls it anyway when it has no data.
+  // fill() costs a store for a FELIX, and a round trip to other cards; for these, next() calls it anyway when it has no
+  // data.
   const std::size_t waiting = channel_->transfer_capacity() - channel_->transfer_room();
   if (channel_->card().type() != CardType::felix && waiting < count_ / 4) return {};
   return channel_->fill();

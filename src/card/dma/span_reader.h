@@ -12,17 +12,18 @@
 
 namespace rodeo::card {
 
-/// Divides the channel's buffer into superpages and keeps them in circulation. For one thread; another thread may call release_before() if the caller
-/// serialises the calls.
+/// Divides the channel's buffer into superpages and keeps them in circulation. For one thread; another thread may call
+/// release_before() if the caller serialises the calls.
 class SpanReader {
  public:
-  /// Uses as many superpages of `superpage_bytes` as the buffer holds. Error card.bad_dma if the channel cannot take them, or if they are fewer than two.
+  /// Uses as many superpages of `superpage_bytes` as the buffer holds. Error card.bad_dma if the channel cannot take them,
+  /// or if they are fewer than two.
   static Result<SpanReader> create(DmaChannel& channel, std::uint32_t superpage_bytes);
 
   /// Starts the channel and gives it all superpages. No effect if started.
   Result<void> start();
-  /// The next span in order, or nothing if none has arrived; never waits. A superpage of a CRU or C-RORC is one span; one of a FELIX may come in several
-  /// spans while the card fills it. After stop() it returns the filled superpages.
+  /// The next span in order, or nothing if none has arrived; never waits. A superpage of a CRU or C-RORC is one span; one of
+  /// a FELIX may come in several spans while the card fills it. After stop() it returns the filled superpages.
   Result<std::optional<CardSpan>> next();
   /// Gives superpages with lower numbers back to the card, if next() has returned them completely.
   Result<void> release_before(std::uint64_t superpage);

@@ -1,4 +1,5 @@
-// The unit that driver and card exchange: a piece of the registered buffer, empty on its way to the card and filled on its way back.
+// The unit that driver and card exchange: a piece of the registered buffer, empty on its way to the card and filled on its
+// way back.
 #pragma once
 
 #include <cstddef>

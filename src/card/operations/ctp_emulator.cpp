@@ -37,7 +37,8 @@ Result<void> check(const CtpEmulation& settings) {
   return {};
 }
 
-/// The emulator sends a trigger two ticks after its slot, so the slot is two ticks before the bunch crossing, if need be in the previous orbit.
+/// The emulator sends a trigger two ticks after its slot, so the slot is two ticks before the bunch crossing, if need be in
+/// the previous orbit.
 std::uint32_t slot_of(std::uint32_t bc) {
   if (bc == 0) return 0;
   return bc <= 2 ? kLastBunchCrossing - (2 - bc) : bc - 2;

@@ -33,7 +33,8 @@ struct LoopbackStatus {
 /// Takes over the links while the object lives, then restores them. For one thread. The card must outlive the object.
 class LoopbackTest {
  public:
-  /// Sends the pattern and clears the error counters; waits 100 ms for the receivers. Errors: card.wrong_type, card.bad_setting, those of the card.
+  /// Sends the pattern and clears the error counters; waits 100 ms for the receivers. Errors: card.wrong_type,
+  /// card.bad_setting, those of the card.
   static Result<LoopbackTest> start(Card& card, const LoopbackSettings& settings);
   LoopbackTest(LoopbackTest&& other) noexcept;
   LoopbackTest& operator=(LoopbackTest&&) = delete;

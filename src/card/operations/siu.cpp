@@ -16,7 +16,8 @@ using crorc::reg;
 
 namespace {
 
-// A DDL command: destination 3:0, command 7:4, transaction 11:8. An answer has its sender, its kind and the transaction in the same bits.
+// A DDL command: destination 3:0, command 7:4, transaction 11:8. An answer has its sender, its kind and the transaction in
+// the same bits.
 constexpr std::uint32_t kSiu = 2;
 constexpr std::uint32_t kReadAndClearStatus = 0;
 constexpr std::uint32_t kInterfaceStatus = 12;

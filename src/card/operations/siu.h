@@ -15,8 +15,8 @@ struct SiuStatus {
   std::vector<std::string> conditions;  ///< in words; empty: nothing to report
 };
 
-/// Asks the SIU of one link (channel 0 to 5); waits at most 100 ms. Errors: card.wrong_type, card.link_down, card.timeout, card.ddl (the answer is
-/// not a status).
+/// Asks the SIU of one link (channel 0 to 5); waits at most 100 ms. Errors: card.wrong_type, card.link_down, card.timeout,
+/// card.ddl (the answer is not a status).
 Result<SiuStatus> read_siu_status(Card& card, unsigned channel);
 /// Resets the SIU of one link. Errors as above.
 Result<void> reset_siu(Card& card, unsigned channel);

@@ -1,5 +1,5 @@
-// Slow control of front-ends through a CRU's link: GBT-SCA, single word transactions (SWT), IC of a GBTx. The registers and their order are those of
-// ALICE's public ALF.
+// Slow control of front-ends through a CRU's link: GBT-SCA, single word transactions (SWT), IC of a GBTx. The registers and
+// their order are those of ALICE's public ALF.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@
 
 namespace rodeo::card {
 
-/// A frame to or from a slow control adapter: channel 31:24, transaction 23:16; 7:0 hold the command of a request, the error flags of an answer.
+/// A frame to or from a slow control adapter: channel 31:24, transaction 23:16; 7:0 hold the command of a request, the error
+/// flags of an answer.
 struct ScaFrame {
   std::uint32_t command = 0;
   std::uint32_t data = 0;
@@ -26,9 +27,9 @@ struct SwtWord {
   bool operator==(const SwtWord&) const = default;
 };
 
-// `link` is a link of the card's endpoint, 0 to 11. For any thread: each call holds the card's lock for slow control. Errors: card.wrong_type,
-// card.bad_setting (an impossible link, word or transaction), card.slow_control (no answer in time, or the answer is an error), and those of the lock
-// and the card.
+// `link` is a link of the card's endpoint, 0 to 11. For any thread: each call holds the card's lock for slow control.
+// Errors: card.wrong_type, card.bad_setting (an impossible link, word or transaction), card.slow_control (no answer in time,
+// or the answer is an error), and those of the lock and the card.
 
 /// Sends a frame and returns the answer; waits up to 100 ms for it. The transaction MUST be neither 0 nor 255.
 Result<ScaFrame> exchange_sca(Card& card, unsigned link, ScaFrame request);

@@ -1,4 +1,5 @@
-// Reads the PCI Express capability of a function: the lengths of its packets, and how its link was trained (PCI Express Base Specification, 7.5.3).
+// Reads the PCI Express capability of a function: the lengths of its packets, and how its link was trained (PCI Express Base
+// Specification, 7.5.3).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace rodeo::card::pci {
 
-/// Sizes in bytes, speeds in gigatransfers per second and lane; 0 where the register holds a code that the specification reserves.
+/// Sizes in bytes, speeds in gigatransfers per second and lane; 0 where the register holds a code that the specification
+/// reserves.
 struct ExpressLink {
   unsigned payload_bytes = 0;  ///< Max_Payload_Size as the host set it: the longest packet that the card writes to memory
   unsigned longest_payload_bytes = 0;  ///< the longest payload that the card supports
@@ -25,7 +27,8 @@ struct ExpressLink {
 /// Every device takes packets of this length.
 inline constexpr unsigned kSmallestPayloadBytes = 128;
 
-/// Reads the configuration space. Nothing: the function has no such capability. Error card.all_ones: the card does not answer.
+/// Reads the configuration space. Nothing: the function has no such capability. Error card.all_ones: the card does not
+/// answer.
 Result<std::optional<ExpressLink>> read_express_link(Function& function);
 
 }  // namespace rodeo::card::pci

@@ -29,21 +29,23 @@ struct FoundFunction {
   bool any_device = false;  // open it even if it is not a readout card: a user named its address
 };
 
-/// Emulated cards: the sockets in <runtime directory>/cards, by address. A socket whose name is not an address is a row with a problem; other files are
-/// left out. The list is empty if the directory does not exist or cannot be read (see below).
+/// Emulated cards: the sockets in <runtime directory>/cards, by address. A socket whose name is not an address is a row with
+/// a problem; other files are left out. The list is empty if the directory does not exist or cannot be read (see below).
 std::vector<FoundFunction> emulated_functions();
 
 /// Checks that emulated cards can be searched: error base.runtime_dir if their directory exists and cannot be read.
 Result<void> look_for_emulated_functions();
 
-/// PCI functions of this host, by address, from sysfs. A function that cannot be used has the reason as its problem. `root` is for tests.
+/// PCI functions of this host, by address, from sysfs. A function that cannot be used has the reason as its problem. `root`
+/// is for tests.
 std::vector<FoundFunction> real_functions(const std::filesystem::path& root = "/");
 
-/// All functions of this host and of this user's emulators, by address. Never fails: an unreadable function is a row with a problem.
+/// All functions of this host and of this user's emulators, by address. Never fails: an unreadable function is a row with a
+/// problem.
 std::vector<FoundFunction> all_functions();
 
-/// Opens a function by its back end. A real card under uio_pci_generic is opened only if the environment has RODEO_UIO=1: without an IOMMU a
-/// card may write anywhere in memory.
+/// Opens a function by its back end. A real card under uio_pci_generic is opened only if the environment has RODEO_UIO=1:
+/// without an IOMMU a card may write anywhere in memory.
 Result<std::unique_ptr<Function>> open_function(const FoundFunction& function);
 
 }  // namespace rodeo::card::pci

@@ -26,7 +26,8 @@ class HeldMemory {
   static Result<HeldMemory> hold(int fd, std::uint64_t offset, std::uint64_t bytes, bool huge_only);
 
   std::span<std::byte> memory() const { return mapped_.bytes().subspan(skip_, bytes_); }
-  /// The physical runs of the bytes from `offset`, neighbours merged, at most `most` runs. Errors: card.not_contiguous, card.permission.
+  /// The physical runs of the bytes from `offset`, neighbours merged, at most `most` runs. Errors: card.not_contiguous,
+  /// card.permission.
   Result<std::vector<PhysicalRun>> physical(std::uint64_t offset, std::size_t most) const;
 
  private:

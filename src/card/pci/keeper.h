@@ -19,14 +19,15 @@ struct KeeperSettings {
   int stop = -1;                  // a descriptor that ends the keeper when it is readable
 };
 
-/// Serves until it is idle, or a client, `stop`, SIGINT or SIGTERM ends it (it blocks both signals). Error card.held if another keeper has the socket.
+/// Serves until it is idle, or a client, `stop`, SIGINT or SIGTERM ends it (it blocks both signals). Error card.held if
+/// another keeper has the socket.
 Result<void> run_keeper(const KeeperSettings& settings);
 
 /// RODEO_KEEPER_SOCKET, else /run/rodeo/keeper.sock for root, else keeper.sock in the runtime directory.
 Result<std::filesystem::path> keeper_socket();
 
-/// The file in which the owners of a real card's DMA channels write their process ids; it is beside the socket of the card's keeper. The file exists
-/// once the function has been opened.
+/// The file in which the owners of a real card's DMA channels write their process ids; it is beside the socket of the card's
+/// keeper. The file exists once the function has been opened.
 Result<std::filesystem::path> function_lock_file(const Address& address);
 
 }  // namespace rodeo::card::pci

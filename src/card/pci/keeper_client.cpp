@@ -37,7 +37,8 @@ std::unexpected<Error> failed(std::string code, std::string what, std::string wh
   return std::unexpected(Error{std::move(code), std::move(what), std::move(where), std::move(next)});
 }
 
-/// The program to start: RODEO_KEEPER; or this program if its name is rodeo; or a rodeo beside it or beside the library; or rodeo from PATH.
+/// The program to start: RODEO_KEEPER; or this program if its name is rodeo; or a rodeo beside it or beside the library; or
+/// rodeo from PATH.
 std::string keeper_program() {
   if (const char* own = std::getenv("RODEO_KEEPER"); own != nullptr && *own != '\0') return own;
   std::error_code failure;

@@ -12,8 +12,8 @@ namespace rodeo::card::pci {
 /// One connection; calls from several threads wait for each other. A call takes at most 5 s, or 60 s when it pins memory.
 class KeeperClient {
  public:
-  /// Connects to root's keeper, else to that of the own user. If none runs, starts `rodeo card keep` (RODEO_KEEPER names another program) and
-  /// waits until it is ready. Returns the keeper's own errors unchanged.
+  /// Connects to root's keeper, else to that of the own user. If none runs, starts `rodeo card keep` (RODEO_KEEPER names
+  /// another program) and waits until it is ready. Returns the keeper's own errors unchanged.
   static Result<std::unique_ptr<KeeperClient>> connect();
   /// As connect(), but nothing if no keeper runs.
   static Result<std::unique_ptr<KeeperClient>> connect_if_running();
@@ -22,7 +22,8 @@ class KeeperClient {
     KeeperReply reply;
     std::vector<Descriptor> descriptors;
   };
-  /// Connects and sends the first request; tries again if that keeper is ending. `start`: as connect(); else no client if no keeper runs.
+  /// Connects and sends the first request; tries again if that keeper is ending. `start`: as connect(); else no client if no
+  /// keeper runs.
   struct Opened {
     std::unique_ptr<KeeperClient> client;
     Answer answer;

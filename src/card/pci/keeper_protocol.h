@@ -67,7 +67,8 @@ Result<KeeperRequest> decode_request(std::span<const std::byte> packet);
 /// Parses a reply to `operation`; a refusal becomes the Error.
 Result<KeeperReply> decode_reply(std::span<const std::byte> packet, KeeperOperation operation);
 
-/// Sends one packet with at most kKeeperMostDescriptors descriptors; waits at most 1 s if the receiver's socket is full. False: not sent.
+/// Sends one packet with at most kKeeperMostDescriptors descriptors; waits at most 1 s if the receiver's socket is full.
+/// False: not sent.
 bool send_packet(int socket, std::span<const std::byte> packet, std::span<const int> descriptors = {});
 /// Waits for one packet, at most `wait`. An empty packet: the other end has closed. Errors: card.timeout, card.keeper.
 Result<KeeperPacket> receive_packet(int socket, std::chrono::milliseconds wait);

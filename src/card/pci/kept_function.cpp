@@ -99,9 +99,9 @@ Result<std::unique_ptr<KeptFunction>> KeptFunction::open_uio(const Address& addr
   return function;
 }
 
-// Opens a node that every keeper of the host would open. The group's node can be opened only once, by the keeper. So the container's node serves for the
-// functions of all groups, each with its own bytes. Without a group the node is the function's configuration space. (Not /dev/uioN: closing it switches
-// bus mastering off.)
+// Opens a node that every keeper of the host would open. The group's node can be opened only once, by the keeper. So the
+// container's node serves for the functions of all groups, each with its own bytes. Without a group the node is the
+// function's configuration space. (Not /dev/uioN: closing it switches bus mastering off.)
 Result<LockNode> KeptFunction::lock_node() const {
   const std::string path = group_ != nullptr ? "/dev/vfio/vfio" : (function_directory(address_) / "config").string();
   auto file = RODEO_TRY(open_file(path, address_));

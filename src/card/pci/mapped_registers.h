@@ -12,9 +12,9 @@ template <typename T>
 concept RegisterWord = std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> || std::same_as<T, std::uint32_t> ||
                        std::same_as<T, std::uint64_t>;
 
-/// One mapped register, or an empty one. It gives out neither address nor reference, to exclude atomic operations: a PCIe endpoint answers a locked
-/// access (`fetch_or`, `compare_exchange`) with Unsupported Request, so the processor reads all ones and writes them back. Change a word that several
-/// owners share under a lock: Card::modify().
+/// One mapped register, or an empty one. It gives out neither address nor reference, to exclude atomic operations: a PCIe
+/// endpoint answers a locked access (`fetch_or`, `compare_exchange`) with Unsupported Request, so the processor reads all
+/// ones and writes them back. Change a word that several owners share under a lock: Card::modify().
 template <RegisterWord Word>
 class MappedRegister {
  public:

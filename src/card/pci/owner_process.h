@@ -1,4 +1,5 @@
-// A card belongs to the process that opened it. A forked child has copies of its parent's objects; these must not reach the card.
+// A card belongs to the process that opened it. A forked child has copies of its parent's objects; these must not reach the
+// card.
 #pragma once
 
 #include <mutex>
@@ -10,8 +11,8 @@
 
 namespace rodeo::card::pci {
 
-/// Remembers the process that created the object. For any thread; here() costs a load. Children from vfork() or clone(), without the C library's fork(),
-/// count as the parent until they execute another program.
+/// Remembers the process that created the object. For any thread; here() costs a load. Children from vfork() or clone(),
+/// without the C library's fork(), count as the parent until they execute another program.
 class OwnerProcess {
  public:
   OwnerProcess();
@@ -25,8 +26,8 @@ class OwnerProcess {
 /// The error of a call on a parent's object in a child: card.forked.
 std::unexpected<Error> forked(std::string where);
 
-/// The mutex of an object that belongs to one process. hold() always checks the process first: in a forked child, a thread that does not exist there may
-/// hold the mutex for ever.
+/// The mutex of an object that belongs to one process. hold() always checks the process first: in a forked child, a thread
+/// that does not exist there may hold the mutex for ever.
 class OwnMutex {
  public:
   /// `where` is a part of the error.
@@ -44,8 +45,9 @@ class OwnMutex {
   std::mutex mutex_;
 };
 
-/// A descriptor that only the opening process has: in a forked child its number is /dev/null from the first moment. So a child cannot send on its
-/// parent's socket, and no lock or connection outlives the parent in a child. Move only; the destructor closes it.
+/// A descriptor that only the opening process has: in a forked child its number is /dev/null from the first moment. So a
+/// child cannot send on its parent's socket, and no lock or connection outlives the parent in a child. Move only; the
+/// destructor closes it.
 class OwnDescriptor {
  public:
   OwnDescriptor() = default;

@@ -1,4 +1,5 @@
-// Regions of a function behind file descriptors: accesses are single loads and stores if a region can be mapped, else system calls.
+// Regions of a function behind file descriptors: accesses are single loads and stores if a region can be mapped, else system
+// calls.
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ class Regions {
   Regions& operator=(const Regions&) = delete;
   ~Regions();
 
-  /// Call this before the first access: region `number` begins at `base` in `fd`. `mapped_only`: it cannot be read as a file.
+  /// Call this before the first access: region `number` begins at `base` in `fd`. `mapped_only`: it cannot be read as a
+  /// file.
   void add(unsigned number, int fd, std::uint64_t base, FunctionRegion info, bool mapped_only);
 
   Result<FunctionRegion> info(unsigned number) const;

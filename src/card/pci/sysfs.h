@@ -21,7 +21,8 @@ struct SysfsFunction {
   std::string problem;                  // a file that could not be read; empty: all were read
 };
 
-/// All functions, by address. An unreadable function is a row with a problem. Empty for a host without PCI; `root` is for tests.
+/// All functions, by address. An unreadable function is a row with a problem. Empty for a host without PCI; `root` is for
+/// tests.
 std::vector<SysfsFunction> list_functions(const std::filesystem::path& root = "/");
 
 /// Error card.not_found if the function does not exist.
@@ -29,7 +30,8 @@ Result<SysfsFunction> find_function(const Address& address, const std::filesyste
 
 /// The sysfs directory of a function.
 std::filesystem::path function_directory(const Address& address, const std::filesystem::path& root = "/");
-/// Errors of a function's PCIe link that the kernel has counted since it was found (AER). Nothing: no such function, or no AER in the kernel or the port.
+/// Errors of a function's PCIe link that the kernel has counted since it was found (AER). Nothing: no such function, or no
+/// AER in the kernel or the port.
 struct LinkErrors {
   std::uint64_t correctable = 0;
   std::uint64_t nonfatal = 0;
@@ -38,7 +40,8 @@ struct LinkErrors {
 std::optional<LinkErrors> link_errors(const Address& address, const std::filesystem::path& root = "/");
 std::vector<Address> functions_of_group(unsigned group, const std::filesystem::path& root = "/");
 
-/// The back end that can open the function now; else card.driver or card.no_iommu, with the commands to type. UIO only if `allow_uio`.
+/// The back end that can open the function now; else card.driver or card.no_iommu, with the commands to type. UIO only if
+/// `allow_uio`.
 Result<BackEnd> usable_back_end(const SysfsFunction& function, bool allow_uio);
 
 /// The commands that give a function to a driver.

@@ -10,7 +10,8 @@
 
 namespace rodeo::card::pci {
 
-/// One thread at a time. The destructor removes all maps; a device that clients still have open keeps the kernel's group busy.
+/// One thread at a time. The destructor removes all maps; a device that clients still have open keeps the kernel's group
+/// busy.
 class VfioGroup {
  public:
   /// Errors: card.driver (modules, drivers of the group's other devices), card.permission, card.held, card.no_iommu.

@@ -19,8 +19,8 @@
 
 namespace rodeo::card::pci {
 
-/// Not thread-safe: the owner serialises calls. An error of the stream (hang-up, time-out, an answer without a request) breaks the connection for good;
-/// an error reply of the server does not.
+/// Not thread-safe: the owner serialises calls. An error of the stream (hang-up, time-out, an answer without a request)
+/// breaks the connection for good; an error reply of the server does not.
 class VfioUserConnection {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -43,8 +43,8 @@ class VfioUserConnection {
     return ask(request, from_now(), fds);
   }
   Result<Answer> ask(const formats::vfio_user::Request& request, Deadline deadline, std::span<const int> fds = {});
-  /// Sends reads and writes without waits between them, in as few messages as the server accepts, then receives the answers to the reads (writes have
-  /// none). Each batch has one deadline.
+  /// Sends reads and writes without waits between them, in as few messages as the server accepts, then receives the answers
+  /// to the reads (writes have none). Each batch has one deadline.
   Result<void> exchange(std::span<RegionOperation> operations);
 
   const formats::vfio_user::Capabilities& server() const { return server_; }

@@ -1,5 +1,6 @@
-// The ALICE C-RORC: one PCIe function with six BARs, one for each of its six links, all of the same layout; its DMA reports through a block of the
-// host's memory. Offsets are those that the public ReadoutCard driver uses; parts that no source specifies say "defined here".
+// The ALICE C-RORC: one PCIe function with six BARs, one for each of its six links, all of the same layout; its DMA reports
+// through a block of the host's memory. Offsets are those that the public ReadoutCard driver uses; parts that no source
+// specifies say "defined here".
 #pragma once
 
 #include "card_registers/register_map.h"
@@ -12,7 +13,8 @@ inline constexpr unsigned kLinks = 6;  // link N = BAR N = DMA channel N
 inline constexpr BarSize kBars[]{{0, 4096}, {1, 4096}, {2, 4096}, {3, 4096}, {4, 4096}, {5, 4096}};
 inline constexpr unsigned kDmaPageBytes = 8192;
 
-/// The card writes this to the host's information buffer when a superpage is done: size first, then the count. One cache line is enough.
+/// The card writes this to the host's information buffer when a superpage is done: size first, then the count. One cache
+/// line is enough.
 struct Completion {
   std::uint32_t bytes;  // written to the superpage
   std::uint32_t count;  // low 8 bits: superpages done, the first value written is 0
@@ -35,8 +37,8 @@ inline constexpr Field kPushedBytes{8, 24};         // superpage_push, when read
 inline constexpr Field kGeneratorRun{31};           // data_generator
 inline constexpr Field kQsfpUp{31};                 // link_status
 inline constexpr std::uint32_t kQsfpEnable = 0x80;  // i2c
-// Flash, as the public driver uses it: flash_command sets the address, then writes to or reads from the flash chip there. The written values are words or
-// commands of the chip (Intel's command set).
+// Flash, as the public driver uses it: flash_command sets the address, then writes to or reads from the flash chip there.
+// The written values are words or commands of the chip (Intel's command set).
 inline constexpr std::uint32_t kReadSerial = 0xc0000000;  // to flash_command: the serial number is in `serial` 500 ms later
 inline constexpr std::uint32_t kFlashSetAddress = 0x01000000;  // | address in 16-bit words
 inline constexpr std::uint32_t kFlashBusWrite = 0x03000000;    // | word for the chip, at the address set

@@ -1,5 +1,6 @@
-// The FELIX FLX-712: two PCIe functions (endpoints); BAR 0 is DMA (Wupper), BAR 1 interrupts, BAR 2 the rest. 64-bit registers. DMA places follow the
-// Wupper design document and its register map 2.0; parts that no source specifies say "defined here".
+// The FELIX FLX-712: two PCIe functions (endpoints); BAR 0 is DMA (Wupper), BAR 1 interrupts, BAR 2 the rest. 64-bit
+// registers. DMA places follow the Wupper design document and its register map 2.0; parts that no source specifies say
+// "defined here".
 #pragma once
 
 #include "card_registers/register_map.h"
@@ -16,8 +17,8 @@ inline constexpr unsigned kMaxDescriptors = 8;                              // r
 inline constexpr unsigned kFromHostTlpBytes = 32;       // one packet, so that no packet waits for the next
 inline constexpr std::uint64_t kPointerGap = 16 << 20;  // value of dma_pointer_gap after a reset
 inline constexpr std::uint64_t kCardType712 = 0x2c8;
-// The version of this file's map of BAR 2: major << 8 | minor, 254.0. No public map has this number. FELIX's own maps 4 and 5 of BAR 2 are not public,
-// so a card that reports one of them is read by address alone.
+// The version of this file's map of BAR 2: major << 8 | minor, 254.0. No public map has this number. FELIX's own maps 4
+// and 5 of BAR 2 are not public, so a card that reports one of them is read by address alone.
 inline constexpr std::uint16_t kRegisterMapVersion = 0xfe00;
 inline constexpr const char* kRegisterMapName = "254.0";
 
@@ -50,18 +51,21 @@ inline constexpr Field kWrapAround{12};  // circular: the card goes on at the st
 inline constexpr Field kDone{0};
 inline constexpr Field kEvenDma{1};   // toggles each time the card's position wraps
 inline constexpr Field kEvenHost{2};  // toggles each time the software's read pointer wraps
-// Circular mode, as in Wupper's dma_control.vhd and dma_read_write.vhd. dma_position is the bus address of the next byte that the card will write; all
-// bytes before it have arrived. Both parities are 0 while a descriptor is disabled. kEvenDma flips when the position wraps. kEvenHost flips when the read
-// pointer goes back by more than dma_pointer_gap; this is 16 MiB after a reset, so kEvenHost never flips in a smaller memory. The card stops at the read
-// pointer only while the parities differ. If position and pointer are equal, the memory is empty when the parities are equal, and full when they differ.
-// So all of the memory belongs to the card from the enable on, wherever the pointer is.
-// The card cannot see one full lap of the read pointer. So the driver never frees all of a full memory in one step, but keeps the pointer one block back
-// until the card has moved. BAR 0 of an emulated card is memory that both sides map: accesses do not trap, and the card polls it. Therefore (defined here):
-// kDone is 0 while a descriptor runs. After setting the enable bit the driver waits until kDone is 0 (then position = start and both parities are 0);
-// after clearing it, until kDone is 1 (then the card has stopped writing). A command register of BAR 0 reads 0 again when the card has executed it.
+// Circular mode, as in Wupper's dma_control.vhd and dma_read_write.vhd. dma_position is the bus address of the next byte
+// that the card will write; all bytes before it have arrived. Both parities are 0 while a descriptor is disabled. kEvenDma
+// flips when the position wraps. kEvenHost flips when the read pointer goes back by more than dma_pointer_gap; this is 16
+// MiB after a reset, so kEvenHost never flips in a smaller memory. The card stops at the read pointer only while the
+// parities differ. If position and pointer are equal, the memory is empty when the parities are equal, and full when they
+// differ. So all of the memory belongs to the card from the enable on, wherever the pointer is. The card cannot see one full
+// lap of the read pointer. So the driver never frees all of a full memory in one step, but keeps the pointer one block back
+// until the card has moved. BAR 0 of an emulated card is memory that both sides map: accesses do not trap, and the card
+// polls it. Therefore (defined here): kDone is 0 while a descriptor runs. After setting the enable bit the driver waits
+// until kDone is 0 (then position = start and both parities are 0); after clearing it, until kDone is 1 (then the card has
+// stopped writing). A command register of BAR 0 reads 0 again when the card has executed it.
 
-// A from-host descriptor works the other way round: dma_read_pointer is where the software will write next, dma_position where the card will read
-// next. The card stops at the pointer while the parities are equal; one packet of the memory stays free.
+// A from-host descriptor works the other way round: dma_read_pointer is where the software will write next, dma_position
+// where the card will read next. The card stops at the pointer while the parities are equal; one packet of the memory stays
+// free.
 
 inline constexpr Register kRegisters[]{
     // BAR 0: DMA

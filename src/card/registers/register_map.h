@@ -18,8 +18,8 @@ enum class Access : unsigned char {
   command
 };  // command: a write has an effect; a read does not return the written value
 
-/// One register, or a row of `count` of them `stride` bytes apart (one per link), or `rows` such rows `row_stride` bytes apart (one per bank of
-/// links). An index counts through the rows: index = row x count + place in the row.
+/// One register, or a row of `count` of them `stride` bytes apart (one per link), or `rows` such rows `row_stride` bytes
+/// apart (one per bank of links). An index counts through the rows: index = row x count + place in the row.
 struct Register {
   std::string_view name;  // snake_case
   unsigned bar = 0;

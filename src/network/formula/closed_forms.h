@@ -1,5 +1,5 @@
-// The largest occupancy of a switch that gathers events, in closed form: as published (network paper, section 3.3), corrected, and
-// as a bound for arrivals of any kind.
+// The largest occupancy of a switch that gathers events, in closed form: as published (network paper, section 3.3),
+// corrected, and as a bound for arrivals of any kind.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,17 @@ struct Condition {
 };
 
 struct ClosedForms {
-  /// N[((I-O)/I) S - (N-1)/2 O/f] with N = ceil(S f/O) + 1, as printed. Up to two of its N events have drained already and count
-  /// negative: the result is too low, far too low at small load.
+  /// N[((I-O)/I) S - (N-1)/2 O/f] with N = ceil(S f/O) + 1, as printed. Up to two of its N events have drained already and
+  /// count negative: the result is too low, far too low at small load.
   double paper_bytes = 0;
   std::uint64_t paper_events = 0;  ///< N
-  /// The same sum over the n = floor((I-O)/I S f/O) + 1 events in the buffer when one has just come in: equal to the superposition.
-  /// No value under overload.
+  /// The same sum over the n = floor((I-O)/I S f/O) + 1 events in the buffer when one has just come in: equal to the
+  /// superposition. No value under overload.
   std::optional<double> exact_bytes;
   std::uint64_t overlapping_events = 0;  ///< n
-  /// A bound for any times of arrival: events of this size come in one after another at I, to M >= I/O ports served round-robin or
-  /// least-loaded, without retransmission. S(I/O - 1)/2 for whole I/O. No value for fewer ports: one port can hold any number.
+  /// A bound for any times of arrival: events of this size come in one after another at I, to M >= I/O ports served
+  /// round-robin or least-loaded, without retransmission. S(I/O - 1)/2 for whole I/O. No value for fewer ports: one port can
+  /// hold any number.
   std::optional<double> bound_bytes;
 
   double uplink_load = 0;    ///< S f / I
@@ -51,8 +52,8 @@ struct ClosedForms {
 /// Errors: network.zero (a number that is not above 0, or not finite).
 Result<ClosedForms> closed_forms(const FormulaInput& input);
 
-/// The highest rate at which a buffer of `buffer_bytes` holds all events by the exact form; nothing if not even one event fits. At most
-/// the rate that uplink and ports carry. Same errors; event_rate_hz is not used.
+/// The highest rate at which a buffer of `buffer_bytes` holds all events by the exact form; nothing if not even one event
+/// fits. At most the rate that uplink and ports carry. Same errors; event_rate_hz is not used.
 Result<std::optional<double>> highest_rate_hz(const FormulaInput& input, double buffer_bytes);
 
 }  // namespace rodeo::network

@@ -48,7 +48,8 @@ Result<Superposition> superpose(std::span<const Burst> bursts, const Superpositi
   std::vector<Burst> ordered(bursts.begin(), bursts.end());
   std::stable_sort(ordered.begin(), ordered.end(), [](const Burst& a, const Burst& b) { return a.start_s < b.start_s; });
 
-  // The input of each port: a rectangle of height `in` for each event. The contents of a port depend on its own rectangles only.
+  // The input of each port: a rectangle of height `in` for each event. The contents of a port depend on its own rectangles
+  // only.
   std::vector<std::vector<Corner>> inputs(settings.ports);
   double uplink_free = -HUGE_VAL;
   for (const Burst& burst : ordered) {

@@ -1,5 +1,5 @@
-// Occupancy of a switch for any sequence of events: the sum of the bytes of all events in it over time. The closed forms are checked
-// against this brute force.
+// Occupancy of a switch for any sequence of events: the sum of the bytes of all events in it over time. The closed forms are
+// checked against this brute force.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct SuperpositionSettings {
   bool keep_points = false;
 };
 
-/// Ports are first in, first out, and drain at output_bps. Bursts may come in any order of start. Errors: network.zero (rates, sizes,
-/// ports), network.bad_sequence (a time that is not finite, an unknown port).
+/// Ports are first in, first out, and drain at output_bps. Bursts may come in any order of start. Errors: network.zero
+/// (rates, sizes, ports), network.bad_sequence (a time that is not finite, an unknown port).
 Result<Superposition> superpose(std::span<const Burst> bursts, const SuperpositionSettings& settings);
 
 /// periodic, jittered or poisson. Error network.bad_sequence.

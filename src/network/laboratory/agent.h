@@ -1,4 +1,5 @@
-// The program on each host of the laboratory: a readout or a node. Gets orders on stdin, one JSON object a line, and answers on stdout.
+// The program on each host of the laboratory: a readout or a node. Gets orders on stdin, one JSON object a line, and answers
+// on stdout.
 //
 //   {"do": "hello"}                               {"version": 3}
 //   {"do": "clock"}                               {"ns": N}                   steady clock of this host
@@ -8,7 +9,8 @@
 //   {"do": "counters"}                            {"retransmits": N, ...}
 //   {"do": "node", "tcp": "cubic",
 //    "readouts": ["A:P", ...]}                    {}                          connected
-//   {"do": "run", "start_ns": N, "node": I, ...}  lines of {"values": "latency_ns", "list": [N, ...]}, then {"scheduled": N, ...}
+//   {"do": "run", "start_ns": N, "node": I, ...}  lines of {"values": "latency_ns", "list": [N, ...]},
+//                                                 then {"scheduled": N, ...}
 //
 // A failure is answered with {"error": TEXT, "code": CODE, "next": TEXT}. The end of stdin ends the agent.
 #pragma once

@@ -48,8 +48,9 @@ Result<void> KernelNetwork::make_namespaces() {
   return add(nodes_, settings_.topology.nodes);
 }
 
-/// Token bucket with room for 100 us or four frames. A smaller one loses rate when the kernel's timer is late (with two frames a loaded
-/// machine drained 5 % too slowly); a larger one lets the first frames of an event leave faster than the link.
+/// Token bucket with room for 100 us or four frames. A smaller one loses rate when the kernel's timer is late (with two
+/// frames a loaded machine drained 5 % too slowly); a larger one lets the first frames of an event leave faster than the
+/// link.
 std::string KernelNetwork::shaper(std::uint64_t bps, std::uint64_t limit_bytes) const {
   const std::uint64_t frame = settings_.traffic.mtu_bytes + 14;
   return fmt::format("root tbf rate {}bit burst {} limit {}", bps, std::max(4 * frame, bps / 8 / 10'000), limit_bytes);

@@ -1,5 +1,5 @@
-// The laboratory's network in the kernel of this machine: one namespace a host and one for the switches, joined by veth pairs. It is
-// also the driver of its own switch.
+// The laboratory's network in the kernel of this machine: one namespace a host and one for the switches, joined by veth
+// pairs. It is also the driver of its own switch.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,8 @@ namespace rodeo::network::laboratory {
 
 class KernelNetwork final : public SwitchDriver {
  public:
-  /// Needs root. Every rack has a switch with a pool; if a buffer has port limits only, the shapers provide them. Settings must have passed
-  /// check().
-  /// Errors: network.needs_root, network.laboratory.
+  /// Needs root. Every rack has a switch with a pool; if a buffer has port limits only, the shapers provide them. Settings
+  /// must have passed check(). Errors: network.needs_root, network.laboratory.
   static Result<std::unique_ptr<KernelNetwork>> make(const Settings& settings);
 
   const NetworkNamespace& readout(std::uint32_t i) const { return readouts_[i]; }

@@ -53,7 +53,8 @@ class Laboratory {
   /// Called after each run, vetoed or not.
   using Progress = std::function<void(const Run&)>;
 
-  /// A network in this machine's kernel, with agents in it. `agent`: the command of an agent. Needs root; ends leftovers of dead laboratories.
+  /// A network in this machine's kernel, with agents in it. `agent`: the command of an agent. Needs root; ends leftovers of
+  /// dead laboratories.
   static Result<std::unique_ptr<Laboratory>> in_namespaces(const Settings& settings, const std::vector<std::string>& agent,
                                                            const Stop& stop);
 
@@ -62,11 +63,13 @@ class Laboratory {
                                                       const std::vector<std::string>& agent, SwitchDriver* driver,
                                                       const Stop& stop);
 
-  /// Makes Settings::repeats runs that count. Main thread; blocks for the runs and their drains. Counts of hosts and link rates must be those with which the
-  /// laboratory was made. Errors: network.agent, network.agent_silent, network.driver, network.interrupted (no run has ended), ...; vetoes are not errors.
+  /// Makes Settings::repeats runs that count. Main thread; blocks for the runs and their drains. Counts of hosts and link
+  /// rates must be those with which the laboratory was made. Errors: network.agent, network.agent_silent, network.driver,
+  /// network.interrupted (no run has ended), ...; vetoes are not errors.
   Result<Point> measure(const Settings& settings, const VetoRule& rule, const Stop& stop, const Progress& progress);
 
-  /// The same with a user's load in place of the emulators (docs/network-laboratory.md, "A load of your own"). Namespaces only.
+  /// The same with a user's load in place of the emulators (docs/network-laboratory.md, "A load of your own"). Namespaces
+  /// only.
   Result<Point> measure(const Settings& settings, LineProcess& load, const VetoRule& rule, const Stop& stop,
                         const Progress& progress);
 

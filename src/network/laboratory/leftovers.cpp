@@ -14,7 +14,8 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-/// Field 22 of /proc/PID/stat, counted from the last parenthesis because the name in field 2 may hold any text. Empty if there is none.
+/// Field 22 of /proc/PID/stat, counted from the last parenthesis because the name in field 2 may hold any text. Empty if
+/// there is none.
 std::string start_time(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -1,4 +1,5 @@
-// A program with a dialogue over stdin and stdout, one JSON object a line: an agent or a switch driver. It ends with our process.
+// A program with a dialogue over stdin and stdout, one JSON object a line: an agent or a switch driver. It ends with our
+// process.
 #pragma once
 
 #include <chrono>
@@ -29,8 +30,8 @@ Json or_null(const std::optional<T>& value) {
 
 class LineProcess {
  public:
-  /// Starts `command` (found in PATH), in the network namespace of a descriptor unless that is negative. Errors have `name` as their place
-  /// and the code `code`. Call on the main thread: the program ends with the thread that started it.
+  /// Starts `command` (found in PATH), in the network namespace of a descriptor unless that is negative. Errors have `name`
+  /// as their place and the code `code`. Call on the main thread: the program ends with the thread that started it.
   static Result<LineProcess> start(std::string name, std::string code, const std::vector<std::string>& command,
                                    int network_namespace = -1);
 
@@ -42,8 +43,8 @@ class LineProcess {
 
   /// Error: the program has ended.
   Result<void> send(const Json& object);
-  /// The next message. Errors: the program ended, its line is not a JSON object or has more than 64 KiB; network.agent_silent,
-  /// network.interrupted; the program's own error: {"error": TEXT}, perhaps with "code" and "next".
+  /// The next message. Errors: the program ended, its line is not a JSON object or has more than 64 KiB;
+  /// network.agent_silent, network.interrupted; the program's own error: {"error": TEXT}, perhaps with "code" and "next".
   Result<Json> receive(std::chrono::milliseconds patience, const Stop& stop);
   /// send(), then receive().
   Result<Json> ask(const Json& question, std::chrono::milliseconds patience, const Stop& stop);

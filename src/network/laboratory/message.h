@@ -9,7 +9,8 @@
 
 namespace rodeo::network::laboratory {
 
-/// A request for a fragment, and the head of the reply; `bytes` of payload follow the head. Little-endian: magic, 0, bytes, event.
+/// A request for a fragment, and the head of the reply; `bytes` of payload follow the head. Little-endian: magic, 0, bytes,
+/// event.
 struct Message {
   std::uint64_t event = 0;
   std::uint64_t bytes = 0;

@@ -61,7 +61,8 @@ std::unexpected<Error> failed(const std::string& what, int reason) {
   return std::unexpected(Error{"network.laboratory", fmt::format("{}: {}", what, std::strerror(reason))});
 }
 
-/// Sends a message; returns the first message of the answer, or the error number of the kernel's acknowledgement (0: success).
+/// Sends a message; returns the first message of the answer, or the error number of the kernel's acknowledgement (0:
+/// success).
 std::expected<std::vector<char>, int> ask(Message& message) {
   const base::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   const auto& bytes = message.finish();

@@ -1,5 +1,5 @@
-// An emulated filter node: requests the fragments of its events from all readouts at the times of the schedule, receives and discards them
-// (paper §3.1). A separate thread paces the requests with clock_nanosleep.
+// An emulated filter node: requests the fragments of its events from all readouts at the times of the schedule, receives and
+// discards them (paper §3.1). A separate thread paces the requests with clock_nanosleep.
 #pragma once
 
 #include <condition_variable>
@@ -31,8 +31,9 @@ class NodeEmulator {
   /// Errors: network.agent, network.unsupported.
   rodeo::Result<void> connect(const std::vector<std::string>& readouts, const std::string& congestion_control);
 
-  /// Blocks until all events are complete or `drain_ns` after the end; then closes the connections. `start_ns` is on this host's steady clock.
-  /// Ends early when `control` hangs up. Errors: network.agent (a readout closed or sent an invalid reply, the start is in the past).
+  /// Blocks until all events are complete or `drain_ns` after the end; then closes the connections. `start_ns` is on this
+  /// host's steady clock. Ends early when `control` hangs up. Errors: network.agent (a readout closed or sent an invalid
+  /// reply, the start is in the past).
   rodeo::Result<Result> run(const std::vector<ScheduledEvent>& schedule, std::uint64_t start_ns, std::uint64_t duration_ns,
                             std::uint64_t drain_ns, std::uint32_t in_flight, int control);
 

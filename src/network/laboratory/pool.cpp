@@ -25,8 +25,9 @@ struct Rules {
   std::uint64_t metadata = 0;
 };
 
-/// The programs write these words; one word a port follows: its occupancy in bytes as charged. `shared` is the sum over ports of the
-/// occupancy beyond their dedicated memory: each change of a port's word is atomic and adds exactly its difference to `shared`.
+/// The programs write these words; one word a port follows: its occupancy in bytes as charged. `shared` is the sum over
+/// ports of the occupancy beyond their dedicated memory: each change of a port's word is atomic and adds exactly its
+/// difference to `shared`.
 struct State {
   std::int64_t frames = 0;
   std::int64_t charged = 0;

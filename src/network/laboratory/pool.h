@@ -1,7 +1,7 @@
-// The buffer of the laboratory's switch, as in switches of data centres: memory shared by all ports, dedicated memory of each port, a
-// dynamic threshold, a limit a port, cells of one size. Two eBPF programs a port keep the account. `admit` runs at the egress of the port,
-// before its shaper: it takes memory for a frame, or drops the frame. `release` runs where the frame leaves the shaper's link and gives
-// the memory back. So occupancy, its maximum and drops are exact, frame by frame.
+// The buffer of the laboratory's switch, as in switches of data centres: memory shared by all ports, dedicated memory of
+// each port, a dynamic threshold, a limit a port, cells of one size. Two eBPF programs a port keep the account. `admit` runs
+// at the egress of the port, before its shaper: it takes memory for a frame, or drops the frame. `release` runs where the
+// frame leaves the shaper's link and gives the memory back. So occupancy, its maximum and drops are exact, frame by frame.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class SharedPool {
     std::uint64_t bytes = 0;
     std::uint64_t dropped_bytes = 0;
     DropCount drops;
-    /// The largest occupancy of the whole switch after a frame of this port: in frames, and in their cells (equal without cells).
+    /// The largest occupancy of the whole switch after a frame of this port: in frames, and in their cells (equal without
+    /// cells).
     std::uint64_t max_pool_bytes = 0;
     std::uint64_t max_cell_bytes = 0;
   };
@@ -31,9 +32,9 @@ class SharedPool {
   int admit(std::uint32_t port) const { return admit_[port].get(); }
   int release(std::uint32_t port) const { return release_[port].get(); }
 
-  /// The rules of the simulator's switch (simulator/switch_memory.h), without virtual output queues. Change cells only while the switch is
-  /// empty: the bytes taken must be given back. If two CPUs test the last bytes at the same time, one frame too many may be dropped, but
-  /// never admitted. Buffers are at most 8 GB.
+  /// The rules of the simulator's switch (simulator/switch_memory.h), without virtual output queues. Change cells only while
+  /// the switch is empty: the bytes taken must be given back. If two CPUs test the last bytes at the same time, one frame
+  /// too many may be dropped, but never admitted. Buffers are at most 8 GB.
   Result<void> set(const SwitchBuffer& buffer);
   /// Resets the maximum; the counters run on.
   Result<void> forget_maximum();

@@ -1,5 +1,6 @@
-// The scaling law of the laboratory: the dimensionless groups that determine the behaviour, and how to make a network slower and smaller
-// without changing them. With a = laboratory rate / real rate and b = laboratory event / real event, times stretch by b/a.
+// The scaling law of the laboratory: the dimensionless groups that determine the behaviour, and how to make a network slower
+// and smaller without changing them. With a = laboratory rate / real rate and b = laboratory event / real event, times
+// stretch by b/a.
 #pragma once
 
 #include <chrono>
@@ -18,8 +19,8 @@ struct Scale {
   double time() const { return size / rate; }
 };
 
-/// The same network at another scale: I, O x rate; S, B x size; f x rate/size; RTO, RTT x size/rate. Sizes are rounded to bytes.
-/// The MTU does not change, so fragment / segment is kept only if size is 1.
+/// The same network at another scale: I, O x rate; S, B x size; f x rate/size; RTO, RTT x size/rate. Sizes are rounded to
+/// bytes. The MTU does not change, so fragment / segment is kept only if size is 1.
 Settings scaled(const Settings& settings, const Scale& scale);
 
 /// One group: its value in the laboratory and in the real network.

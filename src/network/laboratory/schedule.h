@@ -14,8 +14,8 @@ struct ScheduledEvent {
   std::uint64_t bytes = 0;  ///< payload, all readouts together
 };
 
-/// The events of one node from -warm_up to the end of the duration, in order of time: those of the simulator's source, equal on every
-/// machine.
+/// The events of one node from -warm_up to the end of the duration, in order of time: those of the simulator's source, equal
+/// on every machine.
 std::vector<ScheduledEvent> schedule_of(std::uint32_t node, const Scenario& scenario, double warm_up_seconds);
 
 /// Bytes of readout r of R in an event: an even share; the first readouts have one byte more for the remainder.

@@ -9,8 +9,8 @@
 
 namespace rodeo::network::laboratory {
 
-/// Nodes send requests at once and process in no time: of Traffic only arrivals, assignment, sizes, MTU and events in flight have an effect,
-/// of TcpSettings only the shortest retransmission time-out.
+/// Nodes send requests at once and process in no time: of Traffic only arrivals, assignment, sizes, MTU and events in flight
+/// have an effect, of TcpSettings only the shortest retransmission time-out.
 struct Settings : Scenario {
   Settings() { duration_ns = 3'000'000'000; }
 

@@ -9,8 +9,8 @@
 
 namespace rodeo::network::laboratory {
 
-/// Listens at an IPv4 address; port 0 takes a free one. Accepted connections inherit the congestion control. Errors: network.agent,
-/// network.unsupported (no such congestion control).
+/// Listens at an IPv4 address; port 0 takes a free one. Accepted connections inherit the congestion control. Errors:
+/// network.agent, network.unsupported (no such congestion control).
 Result<base::UniqueFd> listen_at(const std::string& address, std::uint16_t port, const std::string& congestion_control);
 std::uint16_t port_of(int socket);
 

@@ -1,5 +1,5 @@
-// The interface to the switch under test: sets its buffer and reads its drops. Implemented by the laboratory's own switch, by a Linux
-// host, and by programs of the user (switch_program.h).
+// The interface to the switch under test: sets its buffer and reads its drops. Implemented by the laboratory's own switch,
+// by a Linux host, and by programs of the user (switch_program.h).
 #pragma once
 
 #include <cstdint>

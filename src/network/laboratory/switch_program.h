@@ -1,5 +1,5 @@
-// A switch driver in a program of the user, in any language: it reads one JSON object a line on stdin and answers each with an object on
-// stdout (docs/network-laboratory.md).
+// A switch driver in a program of the user, in any language: it reads one JSON object a line on stdin and answers each with
+// an object on stdout (docs/network-laboratory.md).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace rodeo::network::laboratory {
 
-/// Starts `program` (a path, or found in PATH) with the options, each KEY=VALUE, as its arguments. Main thread. Errors: network.driver.
+/// Starts `program` (a path, or found in PATH) with the options, each KEY=VALUE, as its arguments. Main thread. Errors:
+/// network.driver.
 Result<std::unique_ptr<SwitchDriver>> switch_program(const std::string& program, const std::vector<std::string>& options);
 
 }  // namespace rodeo::network::laboratory

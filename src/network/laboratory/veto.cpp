@@ -16,7 +16,8 @@ std::uint32_t ports_of(const Settings& settings) { return settings.topology.node
 
 constexpr double kLongestStallPeriods = 2000;  // longer ones veto in any case
 
-/// The largest occupancy if all events due in a stall are requested at its end. The stall begins `after` seconds after an event.
+/// The largest occupancy if all events due in a stall are requested at its end. The stall begins `after` seconds after an
+/// event.
 double largest_occupancy(const Settings& settings, double stall_seconds, double after, double live) {
   const double period = 1 / settings.traffic.event_rate_hz;
   const double begin = (std::ceil(live) + 2) * period + after;

@@ -1,4 +1,5 @@
-// The veto rule of the laboratory, fixed before any measurement: rejects runs whose result the machine made, not the network.
+// The veto rule of the laboratory, fixed before any measurement: rejects runs whose result the machine made, not the
+// network.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct VetoRule {
   unsigned most_in_a_row = 3;          ///< so many vetoed runs fail the point
 };
 
-/// The relative growth of the largest occupancy of periodic events if everything stalls for so long and then requests all overdue events
-/// at once: superposition over one uplink (formula/superposition.h). 0 if only one event can be under way.
+/// The relative growth of the largest occupancy of periodic events if everything stalls for so long and then requests all
+/// overdue events at once: superposition over one uplink (formula/superposition.h). 0 if only one event can be under way.
 double added_by_stall(const Settings& settings, double stall_seconds);
 
 /// The reasons for rejecting a run; empty if it counts.

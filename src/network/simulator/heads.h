@@ -1,4 +1,5 @@
-// The next time of each of many queues, in a dense array: one scan instead of a look at every queue, and none while nothing is due.
+// The next time of each of many queues, in a dense array: one scan instead of a look at every queue, and none while nothing
+// is due.
 #pragma once
 
 #include <algorithm>

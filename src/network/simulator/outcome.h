@@ -7,7 +7,8 @@
 
 namespace rodeo::network {
 
-/// Packets of one kind. sent = delivered + dropped + in_flight (under way at the end; counted in the queues, not computed from the others).
+/// Packets of one kind. sent = delivered + dropped + in_flight (under way at the end; counted in the queues, not computed
+/// from the others).
 struct PacketCount {
   std::uint64_t sent = 0;
   std::uint64_t delivered = 0;
@@ -55,7 +56,8 @@ struct Outcome {
   double wall_seconds = 0;                // set-up included
   double cpu_seconds = 0;                 // of the calling thread
 
-  /// Events per second, counted from the first complete event: about as many events are under way at the end as at that time.
+  /// Events per second, counted from the first complete event: about as many events are under way at the end as at that
+  /// time.
   double completed_rate_hz() const {
     if (events_completed < 2) return 0;
     return static_cast<double>(events_completed - 1) / (static_cast<double>(virtual_ns - first_completed_ns) * 1e-9);

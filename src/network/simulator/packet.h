@@ -11,7 +11,8 @@ inline constexpr unsigned kFlowBits = 21;
 inline constexpr unsigned kNumberBits = 27;
 inline constexpr std::uint32_t kMaxFlows = 1u << kFlowBits;
 
-/// Connection, number of the first segment (its low bits) and payload of the last segment, in one word. All other segments are full.
+/// Connection, number of the first segment (its low bits) and payload of the last segment, in one word. All other segments
+/// are full.
 struct PacketWord {
   std::uint64_t bits = 0;
 

@@ -1,5 +1,5 @@
-// The supervisor of one rack: chooses the node of each event with the farm's code (dispatch/assigner.h). The farm's clears and its handling of
-// lost nodes are not simulated.
+// The supervisor of one rack: chooses the node of each event with the farm's code (dispatch/assigner.h). The farm's clears
+// and its handling of lost nodes are not simulated.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +32,15 @@ class RackSupervisor {
     std::push_heap(done_.begin(), done_.end(), std::greater<>());
   }
 
-  /// The error of the times of finish(); 0: exact. If not 0, doubtful() tells in assign() whether the choice of the node depends on the error.
+  /// The error of the times of finish(); 0: exact. If not 0, doubtful() tells in assign() whether the choice of the node
+  /// depends on the error.
   void doubt(Picoseconds slack) { slack_ = slack; }
   bool doubtful() const { return doubtful_; }
 
   Picoseconds next_time() const { return std::min(source_.next_time(), done_.empty() ? kNever : done_.front().time); }
 
-  /// Handles everything before `end`, in order: calls assign(time, node, event bytes). At equal times a finishing node comes before an event.
+  /// Handles everything before `end`, in order: calls assign(time, node, event bytes). At equal times a finishing node comes
+  /// before an event.
   template <typename Assign>
   void advance(Picoseconds end, Assign&& assign) {
     for (;;) {

@@ -1,5 +1,6 @@
-// The simulator's own random numbers: the same on every machine. Generators use integers; logarithm and exponential use the four basic
-// operations and the square root, which IEEE 754 rounds in one way only (the files are compiled without contraction).
+// The simulator's own random numbers: the same on every machine. Generators use integers; logarithm and exponential use the
+// four basic operations and the square root, which IEEE 754 rounds in one way only (the files are compiled without
+// contraction).
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 
 namespace rodeo::network {
 
-/// packet: every packet is an event. train: all that a flow sends at once is one object until a buffer overflows or a packet is lost.
+/// packet: every packet is an event. train: all that a flow sends at once is one object until a buffer overflows or a packet
+/// is lost.
 enum class Engine : unsigned char { packet, train };
 
 /// none: fragments are sent at once and never again, without acknowledgements.
@@ -16,8 +17,8 @@ enum class CongestionControl : unsigned char { none, reno, cubic };
 /// TCP at both ends, with the defaults of Linux.
 struct TcpSettings {
   CongestionControl control = CongestionControl::cubic;
-  /// Connections have been in use: their windows hold two mean fragments, and quick acknowledgements are over. Otherwise all connections
-  /// are new at the start, and many events pass before they are warm.
+  /// Connections have been in use: their windows hold two mean fragments, and quick acknowledgements are over. Otherwise all
+  /// connections are new at the start, and many events pass before they are warm.
   bool warm = true;
   std::uint32_t initial_window = 10;             // segments
   std::uint32_t window_limit_bytes = 6'291'456;  // receive window, net.ipv4.tcp_rmem[2]

@@ -37,15 +37,16 @@ struct FlowRecord {
 
 /// Callbacks of simulate() on its own thread while it runs; any may be empty.
 struct Observers {
-  /// About ten times a second of wall time, with the virtual time done; if it returns false, the run ends with the outcome so far.
+  /// About ten times a second of wall time, with the virtual time done; if it returns false, the run ends with the outcome
+  /// so far.
   std::function<bool(std::uint64_t virtual_ns)> progress = {};
   std::function<void(const OccupancySample&)> occupancy = {};
   std::uint64_t occupancy_interval_ns = 10'000;
   std::function<void(const FlowRecord&)> flow = {};
 };
 
-/// Runs the scenario. Blocks. Memory depends on the topology and the data in flight, not on the duration. Any number of threads may
-/// run their own simulations. Errors: those of check(Scenario).
+/// Runs the scenario. Blocks. Memory depends on the topology and the data in flight, not on the duration. Any number of
+/// threads may run their own simulations. Errors: those of check(Scenario).
 Result<Outcome> simulate(const Scenario& scenario, const Observers& observers = {});
 
 /// The checks of simulate(). Errors: network.zero, network.topology, network.size, network.overload.

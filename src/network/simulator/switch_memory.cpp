@@ -123,7 +123,8 @@ void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time)
   settled_ = false;
 }
 
-/// Computes the contents at the maximum while all packets are still there. While the maximum rises with each arrival, only the last is computed.
+/// Computes the contents at the maximum while all packets are still there. While the maximum rises with each arrival, only
+/// the last is computed.
 template <bool kTrain>
 void SwitchMemory<kTrain>::settle_maximum() {
   if (settled_) return;

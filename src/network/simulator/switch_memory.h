@@ -1,9 +1,10 @@
-// The memory of one top-of-rack switch and the ports towards its nodes: which packets enter, when they leave, the largest occupancy.
+// The memory of one top-of-rack switch and the ports towards its nodes: which packets enter, when they leave, the largest
+// occupancy.
 //
-// A port is a FIFO, so a packet's departure is known when it enters; memory is freed bit by bit as the port sends. The occupancy grows
-// only at arrivals: checked there, its largest value is exact. In bytes of frames the occupancy is what the ports still have to send, a
-// sum of times. In cells, and with virtual output queues, sums over packets are kept. Between two exact computations these sums are
-// upper bounds, which answer most questions.
+// A port is a FIFO, so a packet's departure is known when it enters; memory is freed bit by bit as the port sends. The
+// occupancy grows only at arrivals: checked there, its largest value is exact. In bytes of frames the occupancy is what the
+// ports still have to send, a sum of times. In cells, and with virtual output queues, sums over packets are kept. Between
+// two exact computations these sums are upper bounds, which answer most questions.
 #pragma once
 
 #include <algorithm>
@@ -63,10 +64,11 @@ class SwitchMemory {
   SwitchMemory(const SwitchBuffer& buffer, const PacketSizes& sizes, LinkTime in, LinkTime out, std::uint32_t ports,
                std::uint32_t inputs);
 
-  /// The last bit of a packet (or train) for a port arrives at `now`; calls are in order of time. False: dropped and counted.
-  /// If only a part of a train might be dropped, does nothing and sets `split`: offer its packets one by one.
+  /// The last bit of a packet (or train) for a port arrives at `now`; calls are in order of time. False: dropped and
+  /// counted. If only a part of a train might be dropped, does nothing and sets `split`: offer its packets one by one.
   bool arrive(Picoseconds now, std::uint32_t port, std::uint32_t input, PacketWord word, std::uint32_t count, bool& split);
-  /// The packet was dropped, but its place in the queue stays so that the receiver learns of it (transport without retransmission).
+  /// The packet was dropped, but its place in the queue stays so that the receiver learns of it (transport without
+  /// retransmission).
   void arrive_ghost(Picoseconds now, std::uint32_t port, PacketWord word, std::uint32_t count);
 
   /// When the next packet leaves the port; with virtual output queues known only up to the time passed to serve().

@@ -14,8 +14,8 @@ class TcpReceiver {
  public:
   void start(std::uint32_t quick_acks) { quick_ = quick_acks; }
 
-  /// Segments [first, first + count) have arrived. Returns the number of acknowledgements due now: at most one for a segment; for a train
-  /// as many as its segments would cause one by one. Fills in `ack` if there is one.
+  /// Segments [first, first + count) have arrived. Returns the number of acknowledgements due now: at most one for a
+  /// segment; for a train as many as its segments would cause one by one. Fills in `ack` if there is one.
   std::uint32_t receive(const TcpParameters& tcp, Picoseconds now, std::uint32_t first, std::uint32_t count,
                         Acknowledgement& ack) {
     if (first == next_ && !outside_) {

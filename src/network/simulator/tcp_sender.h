@@ -1,5 +1,6 @@
-// The sending end of a connection as in Linux: window, selective acknowledgements, recovery by time (RACK, RFC 8985), proportional
-// rate reduction (RFC 6937), tail-loss probe, retransmission time-out (RFC 6298). Sequence numbers count segments.
+// The sending end of a connection as in Linux: window, selective acknowledgements, recovery by time (RACK, RFC 8985),
+// proportional rate reduction (RFC 6937), tail-loss probe, retransmission time-out (RFC 6298). Sequence numbers count
+// segments.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,8 @@ inline constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 inline constexpr Picoseconds kPicosecondsPerNanosecond = 1000;
 inline constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
 
-/// How long bytes take on a link. Exact where a byte takes a whole number of 2^-20 ps, rounded to the nearest picosecond elsewhere.
+/// How long bytes take on a link. Exact where a byte takes a whole number of 2^-20 ps, rounded to the nearest picosecond
+/// elsewhere.
 class LinkTime {
  public:
   LinkTime() = default;

@@ -11,8 +11,8 @@
 
 namespace rodeo::network {
 
-/// Keeps one visit for each owner, never later than its deadline. When the visit is due, the wheel reads the deadline again, so moving a
-/// deadline to a later time costs nothing.
+/// Keeps one visit for each owner, never later than its deadline. When the visit is due, the wheel reads the deadline again,
+/// so moving a deadline to a later time costs nothing.
 class TimerWheel {
  public:
   explicit TimerWheel(std::size_t owners) : visit_(owners, kNever), slots_(kSlots) {}
@@ -28,7 +28,8 @@ class TimerWheel {
     return std::min(soon_.empty() ? kNever : soon_.front().time, in_slots_ == 0 ? kNever : slot_start_);
   }
 
-  /// Calls due(owner, deadline) for every owner with a deadline before `end`, by deadline, then owner. deadline_of(owner) gives the deadline.
+  /// Calls due(owner, deadline) for every owner with a deadline before `end`, by deadline, then owner. deadline_of(owner)
+  /// gives the deadline.
   template <typename DeadlineOf, typename Due>
   void advance(Picoseconds end, DeadlineOf&& deadline_of, Due&& due) {
     while (slot_start_ < end) {

@@ -1,9 +1,9 @@
 // A run with trains that goes packet by packet where trains are too coarse; its results agree with the packet engine.
 //
-// Trains leave out the times when single packets are acknowledged. These matter when a connection waits for its window, a timer expires, a
-// node waits for its credits or a packet is lost; then they matter for all data under way at that time. So the run saves its state from
-// time to time. When the times begin to matter, it returns to a state before the assignment of the oldest event under way, and goes packet
-// by packet until no connection waits any more:
+// Trains leave out the times when single packets are acknowledged. These matter when a connection waits for its window, a
+// timer expires, a node waits for its credits or a packet is lost; then they matter for all data under way at that time. So
+// the run saves its state from time to time. When the times begin to matter, it returns to a state before the assignment of
+// the oldest event under way, and goes packet by packet until no connection waits any more:
 //
 //   trains ────┬───────────┬────────x     the times matter here, for data sent since s
 //              saved       saved  s

@@ -71,8 +71,9 @@ __attribute__((target("avx2"))) std::uint32_t append_avx2_40(EventSlot* ring, st
   return run.count;
 }
 
-// Chunks of up to 56 bytes: header and chunk are in one register. The load starts 8 bytes early to leave lane 0 for the header;
-// masked-out bytes are never read. Zeros pad the rest. One store writes the record and up to 56 bytes beyond it, which is harmless.
+// Chunks of up to 56 bytes: header and chunk are in one register. The load starts 8 bytes early to leave lane 0 for the
+// header; masked-out bytes are never read. Zeros pad the rest. One store writes the record and up to 56 bytes beyond it,
+// which is harmless.
 __attribute__((target("avx512f,avx512bw,avx512vl"))) std::uint32_t append_avx512_short(EventSlot* ring, std::size_t mask,
                                                                                        const AppendRun& run) {
   const std::uint32_t record = formats::short_record_bytes(run.size);

@@ -84,10 +84,11 @@ class Assembler final : public FragmentOwner {
     return settings_.workers == 1 || sequence < assembled_.load(std::memory_order_acquire) + settings_.window;
   }
 
-  /// Stores the worker's part of the next event, which may be empty. A number that no link has brought is an event if the trigger's own
-  /// list has it or, without a list, if a later event of the same segment has come; such an event is built empty. Each worker passes
-  /// every number in order, after ready(). `absent`: the worker's bitmaps of missing links and, after it, of removed links; read only
-  /// with slot_flag::kLinksAbsent. With one worker, builds and passes on the fragment at once, and may block on a full consumer.
+  /// Stores the worker's part of the next event, which may be empty. A number that no link has brought is an event if the
+  /// trigger's own list has it or, without a list, if a later event of the same segment has come; such an event is built
+  /// empty. Each worker passes every number in order, after ready(). `absent`: the worker's bitmaps of missing links and,
+  /// after it, of removed links; read only with slot_flag::kLinksAbsent. With one worker, builds and passes on the fragment
+  /// at once, and may block on a full consumer.
   void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::span<const std::uint32_t> absent,
             std::atomic<bool>& held);
 

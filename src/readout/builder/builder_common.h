@@ -35,10 +35,12 @@ Error without_memory(Error error, std::string_view next);
 /// The trigger's own list, for readers that are at most `entries` apart. Throws SetupError if the input has none.
 std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, std::size_t readers, std::size_t entries);
 
-/// The error of ids that cannot be aligned to a trigger list: its ids begin anew at each reset, and wide ids do not show resets.
+/// The error of ids that cannot be aligned to a trigger list: its ids begin anew at each reset, and wide ids do not show
+/// resets.
 std::optional<Error> refused_by_list(const TriggerFields& fields);
 
-/// Settings of the sequencer for a ROB, or for a group of links in turn, from its ids and its window. Logs warnings about undetectable cases.
+/// Settings of the sequencer for a ROB, or for a group of links in turn, from its ids and its window. Logs warnings about
+/// undetectable cases.
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
                                std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list);
 

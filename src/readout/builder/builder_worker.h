@@ -1,4 +1,5 @@
-// The common part of both builders' workers: the thread's loop (read, hold back, obey, look at the clock, drain) and its counters.
+// The common part of both builders' workers: the thread's loop (read, hold back, obey, look at the clock, drain) and its
+// counters.
 #pragma once
 
 #include <array>
@@ -73,7 +74,8 @@ class BuilderWorker {
   virtual bool holds_back() { return false; }
   /// Goes on with parked data; true if it could.
   virtual bool go_on() { return false; }
-  /// True if waiting chunks keep more pages of the input than consumers do. Without pages, no data come before time has decided on them.
+  /// True if waiting chunks keep more pages of the input than consumers do. Without pages, no data come before time has
+  /// decided on them.
   virtual bool keeps_input() const { return false; }
   /// Called when the input waits for pages. True if this worker has released something that it kept.
   virtual bool let_go() { return false; }
@@ -101,9 +103,11 @@ class BuilderWorker {
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Appends a chunk to those of its link that wait for a decision.
   void wait(const ChunkView& chunk);
-  /// Before run(): adds one of this worker's readers to those of the process. They show each other where links are after a silence.
+  /// Before run(): adds one of this worker's readers to those of the process. They show each other where links are after a
+  /// silence.
   Standing& join(Standings& standings, std::uint64_t spacing);
-  /// For a page of a file that comes after a silence. Waits until all readers have read the file so far, or none has read on for 0.2 s.
+  /// For a page of a file that comes after a silence. Waits until all readers have read the file so far, or none has read on
+  /// for 0.2 s.
   void wait_for_others();
   /// Of a file: up to this clock, before the current page, the input had nothing for this worker.
   std::optional<std::uint64_t> quiet_until() const {

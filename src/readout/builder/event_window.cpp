@@ -52,7 +52,8 @@ void EventWindow::open_to(Sequence to) {
   }
 }
 
-// Waits until others give back buffers or ring places. Names as cause the peers if they owe at least half of `room`, else the consumers.
+// Waits until others give back buffers or ring places. Names as cause the peers if they owe at least half of `room`, else
+// the consumers.
 template <typename Ready>
 void EventWindow::wait_for_room(std::uint64_t room, const Ready& ready) {
   if (ready()) return;

@@ -70,7 +70,8 @@ class EventWindow {
     if (to > head_ || !begun()) open_to(to);
   }
 
-  /// Appends a checked uniform run whose events are all open. Returns the number of chunks in fragments (all, unless slices overflow).
+  /// Appends a checked uniform run whose events are all open. Returns the number of chunks in fragments (all, unless slices
+  /// overflow).
   std::uint32_t append_run(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, AppendKernel kernel) {
     const std::uint32_t done = kernel(ring_.get(), mask_, run);
     return done == run.count ? done : append_rest(run, chunks, first_chunk, done);

@@ -12,8 +12,9 @@
 namespace rodeo::readout {
 namespace {
 
-// Most chunks of a link that may wait. Each keeps a page of the input's memory. They suffice to follow a link alone (Sequencer::may_follow). With
-// the trigger's list they let the list be behind by half of the window, at most by twice the contents of a card. `links`: of the smallest group.
+// Most chunks of a link that may wait. Each keeps a page of the input's memory. They suffice to follow a link alone
+// (Sequencer::may_follow). With the trigger's list they let the list be behind by half of the window, at most by twice the
+// contents of a card. `links`: of the smallest group.
 std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
   constexpr std::size_t kEnoughForMost = 128;
   constexpr std::size_t kMostListed = 8192;

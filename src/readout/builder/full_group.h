@@ -1,4 +1,5 @@
-// One group of links in turn, in FULL mode: its events so far, which numbers are events, and the chunks that came out of turn.
+// One group of links in turn, in FULL mode: its events so far, which numbers are events, and the chunks that came out of
+// turn.
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ class FullGroup {
   /// The first number that some active link has not passed yet.
   Sequence passed_by_all() const;
 
-  /// Keeps a chunk of another link's turn, and its page, until that link has passed the event. False: there is one already, or no room.
+  /// Keeps a chunk of another link's turn, and its page, until that link has passed the event. False: there is one already,
+  /// or no room.
   bool keep_stray(Sequence sequence, const ChunkView& chunk);
   std::optional<ChunkView> take_stray(Sequence sequence);
   std::size_t strays() const { return strays_.size(); }

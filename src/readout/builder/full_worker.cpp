@@ -11,7 +11,8 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kAskedBytes = 256;
-// When pages run out, chunks wait until the list has not moved for this many time-outs. A silent group's events are opened after one, closed after two.
+// When pages run out, chunks wait until the list has not moved for this many time-outs. A silent group's events are opened
+// after one, closed after two.
 constexpr std::uint64_t kListPatience = 8;
 
 }  // namespace
@@ -176,7 +177,8 @@ void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk
   build(group, sequence, chunk, flags);
 }
 
-// Gives up the gaps below `bound`: a chunk that strayed into a gap is built and flagged; an event without a chunk is built empty.
+// Gives up the gaps below `bound`: a chunk that strayed into a gap is built and flagged; an event without a chunk is built
+// empty.
 void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
   if (bound > group.events.head()) group.events.raise(bound);
   while (group.events.has_gap() && group.events.oldest() < bound) {
@@ -330,9 +332,10 @@ std::size_t FullWorker::kept() const {
 
 bool FullWorker::keeps_input() const { return kept() > pool_.in_use(); }
 
-// If waiting chunks keep more of the input's memory than fragments do, no data will come that decide on them. The link with most of them loses its oldest
-// chunk, unless more have strayed. With the list, a group may wait for itself: its chunks keep its oldest event open, so the list cannot go on. Then its
-// oldest chunk ends. If the list waits for another group, or has no more entries, time decides (tick()), and after many time-outs a chunk ends, too.
+// If waiting chunks keep more of the input's memory than fragments do, no data will come that decide on them. The link with
+// most of them loses its oldest chunk, unless more have strayed. With the list, a group may wait for itself: its chunks keep
+// its oldest event open, so the list cannot go on. Then its oldest chunk ends. If the list waits for another group, or has
+// no more entries, time decides (tick()), and after many time-outs a chunk ends, too.
 bool FullWorker::let_go() {
   if (!keeps_input()) return false;
   const auto waits_for_itself = [&](const Group& group) { return !group.sequencer.has_room(group.oldest()); };
@@ -377,8 +380,8 @@ void FullWorker::let_all_go() {
   }
 }
 
-// Gaps age on the event clock, as in GBT mode. If the input's memory is used up and nothing has come for two time-outs, time decides nothing more on the
-// waiting chunks: those that keep the memory end.
+// Gaps age on the event clock, as in GBT mode. If the input's memory is used up and nothing has come for two time-outs, time
+// decides nothing more on the waiting chunks: those that keep the memory end.
 void FullWorker::look(bool drained) {
   if (drained && event_clock_ >= fed_at_ + 2 * settings_.timeout_ns && equipment_.stream->memory_fill() > full_.copy_above)
     let_go();

@@ -39,8 +39,8 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
     double copy_above = 0.75;    ///< fill of the input's memory above which chunks are copied
   };
 
-  /// `sequencing`: for every group. `list`: has a reader with this worker's index; null if there is no list. Throws SetupError if there is not
-  /// enough memory.
+  /// `sequencing`: for every group. `list`: has a reader with this worker's index; null if there is no list. Throws
+  /// SetupError if there is not enough memory.
   FullWorker(const Settings& settings, const FullSettings& full, const Sequencer::Settings& sequencing,
              std::span<const BuilderLink> links, WorkerEquipment equipment, TriggerList* list, FragmentConsumer& consumer);
 

@@ -1,4 +1,5 @@
-// GBT-mode builder: many small chunks of many links, copied into slices by workers that share nothing (software ROD paper, VIII).
+// GBT-mode builder: many small chunks of many links, copied into slices by workers that share nothing (software ROD paper,
+// VIII).
 #pragma once
 
 #include <chrono>

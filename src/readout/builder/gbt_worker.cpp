@@ -10,8 +10,8 @@
 namespace rodeo::readout {
 namespace {
 
-// Another thread or a card has written the input's memory, and inputs place their runs one after the other. So this prefetches as much
-// memory as the run covers, a little way ahead. Beyond the page's end that is harmless.
+// Another thread or a card has written the input's memory, and inputs place their runs one after the other. So this
+// prefetches as much memory as the run covers, a little way ahead. Beyond the page's end that is harmless.
 inline void ask_ahead(const ChunkRun& run) {
   constexpr std::size_t kAheadBytes = 4096;
   constexpr std::size_t kMostAsked = 2048;  // the hardware prefetches longer runs by itself
@@ -416,7 +416,8 @@ void GbtWorker::poll_list() {
   }
 }
 
-// Opens events of the list that no link has come to, while all links were silent for the time-out; they are closed in their turn.
+// Opens events of the list that no link has come to, while all links were silent for the time-out; they are closed in their
+// turn.
 void GbtWorker::open_listed() {
   const Sequence end = rob_.sequencer.book().end();
   const auto newest = list_ends_[(list_end_count_ + list_ends_.size() - 1) % list_ends_.size()];

@@ -1,5 +1,5 @@
-// One worker of the GBT builder: reads its links' runs and spreads their chunks over the slices of open events, in one thread. Its
-// peers learn of a slice only when it is ready (software ROD paper, section VIII, stage 1).
+// One worker of the GBT builder: reads its links' runs and spreads their chunks over the slices of open events, in one
+// thread. Its peers learn of a slice only when it is ready (software ROD paper, section VIII, stage 1).
 #pragma once
 
 #include <array>

@@ -6,9 +6,9 @@
 
 namespace rodeo::readout {
 
-// A worker that runs far ahead of a busy peer gains nothing: its slices would only wait for the peer's, and their memory would leave the cache.
-// With few links, slices are small and more of them may wait: a worker that stops too early sleeps longer than the peer needs to catch up.
-// A worker does not wait for a drained peer, whose links may be silent.
+// A worker that runs far ahead of a busy peer gains nothing: its slices would only wait for the peer's, and their memory
+// would leave the cache. With few links, slices are small and more of them may wait: a worker that stops too early sleeps
+// longer than the peer needs to catch up. A worker does not wait for a drained peer, whose links may be silent.
 bool GbtWorker::holds_back() {
   constexpr std::uint64_t kLeast = 128;
   constexpr std::uint64_t kChunks = 32 * 1024;
@@ -63,7 +63,8 @@ bool GbtWorker::sources_may_tell(std::size_t link) {
   return rob_.sequencer.may_be_told(members_[link], first_reader_, first_reader_ + balance_.sources());
 }
 
-// Before a link's waiting chunks run out of room, the worker reads the list on and waits for peers, as it does for consumers.
+// Before a link's waiting chunks run out of room, the worker reads the list on and waits for peers, as it does for
+// consumers.
 void GbtWorker::wait_for_peers(std::size_t link) {
   if (!presses(link)) return;
   poll_list();

@@ -17,8 +17,9 @@ struct RobSequence {
   RobSequence(const Sequencer::Settings& settings, std::unique_ptr<TriggerList> trigger_list)
       : sequencer(settings), list_(std::move(trigger_list)) {}
 
-  /// Reads new entries of the list, as far as the book has room behind `oldest`, the lowest number that a worker still has open. True
-  /// if there were any. `needed`: the caller needs the entries, so it waits for a peer that is reading; otherwise it returns at once.
+  /// Reads new entries of the list, as far as the book has room behind `oldest`, the lowest number that a worker still has
+  /// open. True if there were any. `needed`: the caller needs the entries, so it waits for a peer that is reading; otherwise
+  /// it returns at once.
   bool poll_list(std::uint64_t now, Sequence oldest, bool needed) {
     std::unique_lock lock(mutex, std::defer_lock);
     if (needed)

@@ -81,8 +81,9 @@ class SourceBalance {
   /// The first number that some awaited source has not reached, at the last look().
   Sequence reached_by_all() const;
 
-  /// Called while the stream is drained except for held sources. A source that is behind and made no progress for long is not
-  /// waited for until it goes on. Long is the time-out if a source is held, else ten times the time-out and at least 100 ms.
+  /// Called while the stream is drained except for held sources. A source that is behind and made no progress for long is
+  /// not waited for until it goes on. Long is the time-out if a source is held, else ten times the time-out and at least 100
+  /// ms.
   void look(std::uint64_t event_clock);
 
  private:

@@ -16,7 +16,8 @@
 namespace rodeo::readout {
 
 /// Any thread, each with its own reader. Decoded entries are read without a lock. A reader that finds none decodes the next
-/// ones, or waits for a peer that does, because its next steps may need them. Entries without room stay in the input's memory.
+/// ones, or waits for a peer that does, because its next steps may need them. Entries without room stay in the input's
+/// memory.
 class TriggerList {
  public:
   /// The distance of readers may be up to `entries` (a power of two).

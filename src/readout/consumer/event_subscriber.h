@@ -1,4 +1,5 @@
-// The receiver for the consumer `publish`: gets the fragments of a readout from the network (docs/formats/fragment-stream.md).
+// The receiver for the consumer `publish`: gets the fragments of a readout from the network
+// (docs/formats/fragment-stream.md).
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,8 @@ struct EventSubscriberSettings {
 /// One thread.
 class EventSubscriber {
  public:
-  /// Errors: readout.no_stream (no stream of this name, or none at all), readout.which_stream, transport.bus, transport.secret_file.
+  /// Errors: readout.no_stream (no stream of this name, or none at all), readout.which_stream, transport.bus,
+  /// transport.secret_file.
   static Result<EventSubscriber> subscribe(const EventSubscriberSettings& settings);
 
   EventSubscriber(EventSubscriber&&) = default;

@@ -1,4 +1,5 @@
-// FragmentPublisher: sends all fragments, or a share of them, over the network to subscribers (software ROD paper, section IV).
+// FragmentPublisher: sends all fragments, or a share of them, over the network to subscribers (software ROD paper, section
+// IV).
 #pragma once
 
 #include <array>
@@ -26,9 +27,10 @@ struct FragmentPublisherSettings {
   std::string stream = "readout.publish";  ///< name on the bus
 };
 
-/// One full event per fragment, as in a file. Each event is a chunk of the one link that it publishes. A fragment outside the
-/// share goes on at once, a sent one when it is in the pages of all subscribers that want it. A subscriber of data without
-/// room delays the run, at the run's end for at most `grace`. With monitors alone, fragments pass a full queue unsent.
+/// One full event per fragment, as in a file. Each event is a chunk of the one link that it publishes. A fragment outside
+/// the share goes on at once, a sent one when it is in the pages of all subscribers that want it. A subscriber of data
+/// without room delays the run, at the run's end for at most `grace`. With monitors alone, fragments pass a full queue
+/// unsent.
 class FragmentPublisher final : public QueuedConsumer, public RunAware {
  public:
   /// Listens, and registers on the bus. Throws SetupError, as transport::Publisher does.

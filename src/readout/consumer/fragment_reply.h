@@ -1,4 +1,5 @@
-// FragmentReply: several ROBs in a row as a list of parts. Headers and trailers have their own memory; data stay in the fragments.
+// FragmentReply: several ROBs in a row as a list of parts. Headers and trailers have their own memory; data stay in the
+// fragments.
 #pragma once
 
 #include <cstddef>

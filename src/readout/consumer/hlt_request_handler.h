@@ -1,4 +1,5 @@
-// HltRequestHandler: keeps fragments for the farm, which fetches and clears them over the network (software ROD paper, section VI.C).
+// HltRequestHandler: keeps fragments for the farm, which fetches and clears them over the network (software ROD paper,
+// section VI.C).
 #pragma once
 
 #include <array>
@@ -84,8 +85,9 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Retentio
     {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they go on."},
 }};
 
-/// insert() keeps a shared reference and passes the fragment on at once. Later consumers must not write to it; Fragment::writable tells
-/// them so. A full book leaves fragments in the queue of their ROB, and a full queue delays insert(). All other work is in one thread.
+/// insert() keeps a shared reference and passes the fragment on at once. Later consumers must not write to it;
+/// Fragment::writable tells them so. A full book leaves fragments in the queue of their ROB, and a full queue delays
+/// insert(). All other work is in one thread.
 class HltRequestHandler final : public FragmentConsumer, public RunAware {
  public:
   /// Listens, and registers on the bus. Throws SetupError.

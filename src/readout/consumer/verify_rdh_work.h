@@ -28,8 +28,9 @@ class VerifyRdhWork final : public FragmentWork {
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
 
-  /// verified_chunks, mismatches (the sum of the faults, by kind below), flagged_chunks (known to be damaged, so not compared), unfinished_frames
-  /// (correct, but with fewer orbits than a frame: not verified), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments.
+  /// verified_chunks, mismatches (the sum of the faults, by kind below), flagged_chunks (known to be damaged, so not
+  /// compared), unfinished_frames (correct, but with fewer orbits than a frame: not verified), wrong_chunks,
+  /// duplicate_links, wrong_triggers, broken_fragments.
   std::vector<NamedCounter> counters() const override;
 
   static std::vector<Key> keys();

@@ -9,8 +9,9 @@
 
 namespace rodeo::readout {
 
-/// The L1 id is the low 24 bits of the frame's number (formats/time_frame_numbers.h). The BCID is that of the first page, the trigger
-/// type its low eight bits. Frames that have lost their begin are malformed if no earlier frame had one: their number is not known.
+/// The L1 id is the low 24 bits of the frame's number (formats/time_frame_numbers.h). The BCID is that of the first page,
+/// the trigger type its low eight bits. Frames that have lost their begin are malformed if no earlier frame had one: their
+/// number is not known.
 std::unique_ptr<TriggerExtractor> make_rdh_extractor(std::uint32_t orbits_per_frame);
 
 /// Orbits per chunk of this extractor. 0 for other extractors, whose ids count events of a trigger.

@@ -2,8 +2,9 @@
 // section VI.C: "HLTRequestHandler"). Pure: no thread, no clock, no network.
 //
 // Rules. "The line" is an id that the builder has passed: the newest id of the moment `reorder_fragments` fragments ago, or
-// `reorder_ns` ago. A fragment at or behind the line that is not here is not expected any more. While the book is full, or fragments
-// wait outside for room, this time does not count: fragments that wait outside, or in a builder that is held back, may be older.
+// `reorder_ns` ago. A fragment at or behind the line that is not here is not expected any more. While the book is full, or
+// fragments wait outside for room, this time does not count: fragments that wait outside, or in a builder that is held back,
+// may be older.
 //
 //   a fragment comes         kept already, or let go already   ─► let go, duplicates
 //                            cleared before it came            ─► let go, cleared_early
@@ -16,18 +17,21 @@
 //                            else                              ─► pending
 //   an id is cleared         kept                              ─► let go, cleared
 //                            let go, or cleared early          ─► nothing, cleared_again
-//                            behind the line, or after end()   ─► nothing, cleared_again: it was cleared before, or never came
-//                            else                              ─► remembered; beyond the limit, the oldest is forgotten, early_forgotten
-//   time goes by             a fragment came `garbage_ns` before one that has been cleared ─► let go, garbage: no clear names it
-//                            a clear was remembered for `garbage_ns`                       ─► forgotten, early_forgotten: its fragment never comes
+//                            behind the line, or after end()   ─► nothing, cleared_again: cleared before, or never came
+//                            else                              ─► remembered; beyond the limit, the oldest is forgotten:
+//                                                                 early_forgotten
+//   time goes by             a fragment came `garbage_ns`
+//                            before one that was cleared       ─► let go, garbage: no clear names it
+//                            a clear was remembered for
+//                            `garbage_ns`                      ─► forgotten, early_forgotten: its fragment never comes
 //
 // A readout that joins a run begins its global ids with the ids of its front ends, so its ids may lack rounds that the farm
 // has seen. The first id that the farm names tells how many (align()): the book adds the whole multiple of `id_step` that
-// brings its own id nearest to the farm's. From then on the book uses the farm's ids. A book that begins with the id 0 began with
-// the run, and adds nothing, unless the farm is ahead by more than a book holds.
+// brings its own id nearest to the farm's. From then on the book uses the farm's ids. A book that begins with the id 0 began
+// with the run, and adds nothing, unless the farm is ahead by more than a book holds.
 //
-// Short ids (`id_step` not above four times `reorder_fragments`) cannot tell how many rounds they lack. Such a book has no place, and
-// tells nothing, until `reorder_ns` after its first fragment one of these holds:
+// Short ids (`id_step` not above four times `reorder_fragments`) cannot tell how many rounds they lack. Such a book has no
+// place, and tells nothing, until `reorder_ns` after its first fragment one of these holds:
 //
 //   it begins with the id 0 (see above)        ─► its own ids are right
 //   the farm's position is below `id_step`     ─► its own ids are right
@@ -96,8 +100,9 @@ class FragmentBook {
 
   void clear(std::uint64_t id, std::uint64_t now_ns);
 
-  /// The farm has this global id. The first call after the first fragment counts, or the last one before it. It moves all kept ids, so it may take time
-  /// once. `newest`: the run has come to here; else the id may be older. Short ids use the highest position of the run that is named.
+  /// The farm has this global id. The first call after the first fragment counts, or the last one before it. It moves all
+  /// kept ids, so it may take time once. `newest`: the run has come to here; else the id may be older. Short ids use the
+  /// highest position of the run that is named.
   void align(std::uint64_t run_at, bool newest = false);
   /// The farm knows of no position but this book's.
   void alone();

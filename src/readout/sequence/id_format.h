@@ -1,4 +1,5 @@
-// The format of a link's ids, as its extractor gives them: L1 ids of 1 to 32 bits that wrap, or 24 bits below a reset counter.
+// The format of a link's ids, as its extractor gives them: L1 ids of 1 to 32 bits that wrap, or 24 bits below a reset
+// counter.
 #pragma once
 
 #include <algorithm>

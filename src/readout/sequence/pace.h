@@ -1,4 +1,5 @@
-// How far the links of one reader have come, how far apart they are when they are read, and which silence costs a link its place.
+// How far the links of one reader have come, how far apart they are when they are read, and which silence costs a link its
+// place.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 
 namespace rodeo::readout {
 
-/// For one reader, in its thread. Links that are read in turn are apart by what each brings at once; this class learns how far.
+/// For one reader, in its thread. Links that are read in turn are apart by what each brings at once; this class learns how
+/// far.
 class Pace {
  public:
   /// `period`: of the links' ids. Ids of fewer than 8 bits come round within one block: no silence costs a link its place.
@@ -30,15 +32,16 @@ class Pace {
   }
   Sequence came() const { return came_; }
 
-  /// A link came to `now` while the foremost link was at `head`. Numbers between two segments are not events: if the foremost is in a newer
-  /// segment, only its events of that segment count.
+  /// A link came to `now` while the foremost link was at `head`. Numbers between two segments are not events: if the
+  /// foremost is in a newer segment, only its events of that segment count.
   void note(Sequence head, Sequence now) {
     const Sequence from = std::max(now, base_);
     if (head > from + skew_) [[unlikely]]
       learn(head - from);
   }
 
-  /// A link may miss this many events without losing its place: a quarter of the period, or twice the distance of links if that is more.
+  /// A link may miss this many events without losing its place: a quarter of the period, or twice the distance of links if
+  /// that is more.
   std::uint64_t limit() const { return limit_; }
   std::uint64_t quarter() const { return quarter_; }
 

@@ -1,4 +1,5 @@
-// What the BCIDs of a link's chunks prove about its place: nothing, that it is right, that another place is, or that no place is.
+// What the BCIDs of a link's chunks prove about its place: nothing, that it is right, that another place is, or that no
+// place is.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +35,8 @@ class PlaceEvidence {
     std::optional<std::uint16_t> constant{};  ///< nowhere: the BCIDs are all too large by this (modulo the orbit)
   };
 
-  /// Weighs the BCID of a chunk. `here`: the BCID of the event at the link's place, if known. `others`: all other places whose BCIDs are known.
+  /// Weighs the BCID of a chunk. `here`: the BCID of the event at the link's place, if known. `others`: all other places
+  /// whose BCIDs are known.
   Finding weigh(std::uint16_t bcid, std::optional<std::uint16_t> here, std::span<const Other> others) {
     if (!here) return {};
     const bool shared = std::ranges::all_of(others, [&](const Other& other) { return other.bcid == *here; });

@@ -39,8 +39,8 @@ void Segments::open(const Place& lowest, const Place& brought, Sequence first, S
   if (segments_.size() > most_) segments_.erase(segments_.begin());
 }
 
-// The resets plus the wraps. If a counter goes back to ids of the run (a front end was restarted), wraps are added until its ids are new. If it comes
-// back from ids ahead of the run, where a wrong reset counter led it, no wrap is added.
+// The resets plus the wraps. If a counter goes back to ids of the run (a front end was restarted), wraps are added until its
+// ids are new. If it comes back from ids ahead of the run, where a wrong reset counter led it, no wrap is added.
 std::uint64_t Segments::rounds_of(const Place& brought, std::uint64_t behind) {
   const std::uint64_t resets = brought.resets < kResetsOrigin ? brought.resets : brought.resets - kResetsOrigin;
   const std::uint64_t id = ids_.global_id(resets + wraps_, brought.index);

@@ -1,8 +1,9 @@
-// Turns places (a number of event counter resets, an index since the last one) into one increasing sequence of event numbers.
+// Turns places (a number of event counter resets, an index since the last one) into one increasing sequence of event
+// numbers.
 //
-// A segment is a stretch of consecutive indices. A reset begins one; so does a jump that is too long to fill with empty events. Between
-// two segments some numbers stay free for links that still bring the old one: a number above all that came of its segment is not an
-// event. The segment also gives the global id of an event (formats/event_ids.h).
+// A segment is a stretch of consecutive indices. A reset begins one; so does a jump that is too long to fill with empty
+// events. Between two segments some numbers stay free for links that still bring the old one: a number above all that came
+// of its segment is not an event. The segment also gives the global id of an event (formats/event_ids.h).
 #pragma once
 
 #include <compare>
@@ -64,8 +65,9 @@ class Segments {
   /// The number of a place, if its segment is known and reaches so far.
   std::optional<Sequence> number(const Place& place) const;
 
-  /// Begins a segment. Its lowest place gets the number `first`, above all numbers that the segment before has used. `brought`: the place that came,
-  /// at or above the lowest. `came`: one above the last number that came of the segment before, whose wraps are counted up to there.
+  /// Begins a segment. Its lowest place gets the number `first`, above all numbers that the segment before has used.
+  /// `brought`: the place that came, at or above the lowest. `came`: one above the last number that came of the segment
+  /// before, whose wraps are counted up to there.
   void open(const Place& lowest, const Place& brought, Sequence first, Sequence came);
   void open(const Place& lowest, Sequence first, Sequence came) { open(lowest, lowest, first, came); }
 

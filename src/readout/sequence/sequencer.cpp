@@ -189,7 +189,8 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& chunk, const 
     if (goes_on_after) return take(state, *found);                     // 5
     if (goes_on_without) return end(state, Verdict::out_of_sequence);  // 6
     if (following == nullptr) return take(state, *found);              // 8
-    // 7: the link skips most events, or the next id is flipped. A link that has lately left out nothing may leap only with a witness.
+    // 7: the link skips most events, or the next id is flipped. A link that has lately left out nothing may leap only with a
+    // witness.
     const bool lies_before = after < place && after >= expected && reachable(state, after);
     const bool leaps = events_ == nullptr && (link.history & kDense) == kDense && !near(expected, place, stride);
     const bool senseless = leaps && !(after > place && reachable(state, after));
@@ -326,7 +327,8 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
   const Sequence before = std::max(link.position(), state.floor);
   waiting.fate = Fate::decided;
   if (events_ == nullptr && number < before) {
-    // A link goes forward only, so no event gets two of its chunks. If it was too far ahead, it is late until it comes there again.
+    // A link goes forward only, so no event gets two of its chunks. If it was too far ahead, it is late until it comes there
+    // again.
     waiting.decision = {};
     if (number == taken_for && link.position() >= state.floor) return;
     state.floor = before;
@@ -346,8 +348,8 @@ void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool 
   }
   const Sequence last = before - link.stride;
   if (events_ != nullptr && states_.size() > 1 && number > last && number - last <= 4 * states_.size()) {
-    // The events of a group may be dealt anew to its links: two equal steps of a link set its stride. A link alone has every event: two equal steps of
-    // random triggers mean nothing.
+    // The events of a group may be dealt anew to its links: two equal steps of a link set its stride. A link alone has every
+    // event: two equal steps of random triggers mean nothing.
     if (number - last == state.last_step) link.stride = static_cast<std::uint16_t>(state.last_step);
     state.last_step = number - last;
   }

@@ -1,17 +1,20 @@
 // Which event a chunk belongs to. Pure: ids and the time go in, decisions come out; no thread, no clock, no data.
 //
-// A link is *here* (its next id lies where other links are) or *away*. Reset, restart, jump, storm, start of the run and return after a
-// silence are treated alike: links go away, and are followed or not. The chunks of an away link are kept aside. If the link is followed
-// nothing is lost; if not, they are out of sequence. With the trigger's list no link is away: the list alone gives the segments, and a
-// chunk waits until the list has come to it.
+// A link is *here* (its next id lies where other links are) or *away*. Reset, restart, jump, storm, start of the run and
+// return after a silence are treated alike: links go away, and are followed or not. The chunks of an away link are kept
+// aside. If the link is followed nothing is lost; if not, they are out of sequence. With the trigger's list no link is away:
+// the list alone gives the segments, and a chunk waits until the list has come to it.
 //
-//   expected:  the number expected of the link, or the oldest open one if that is closed; of an away link: its next number at the new place
+//   expected:  the number expected of the link, or the oldest open one if that is closed; of an away link: its next number
+//              at the new place
 //   place:     the meaning of this chunk's id; `following`: the link's next chunk, whose place is `after`
 //   near:      at most `step` events (of the link's stride) on, or as near to the beginning of the next segment
-//   reachable: near after `expected`, or at most `reach` events beyond the foremost other link that is read with it; and the window has
-//              room, or more of the window's links have passed the event that would close than have still to come to it
+//   reachable: near after `expected`, or at most `reach` events beyond the foremost other link that is read with it; and the
+//              window has room, or more of the window's links have passed the event that would close than have still to come
+//              to it
 //
-//   Rows are tested from top to bottom; the first that fits decides. Each kind of link has a function, whose exits have the numbers.
+//   Rows are tested from top to bottom; the first that fits decides. Each kind of link has a function, whose exits have the
+//   numbers.
 //
 //   | # | a link that is here (judge_here)                        | decision                                                        |
 //   |---|---------------------------------------------------------|-----------------------------------------------------------------|
@@ -55,13 +58,16 @@
 //   |14 | place and the chunks after it elsewhere again           | the chunks aside are out of sequence; away to the new place     |
 //   |15 | followed, or the others have come within reach          | here again; the chunks aside are taken (settle_aside)           |
 //
-//   Followed: at least two chunks aside, and more than half of the live links are there. Or more links are there than go on beyond where
-//   they left, that has lasted 2 reach + step events, a time-out, or to the end of the run, and no other reader has still to read so far.
-//   A followed link, or one that has come near followed links, is here as soon as the window has room.
-//   A link that left while most others went on is contradicted: it is neither followed nor counted until the others come to it.
+//   Followed: at least two chunks aside, and more than half of the live links are there. Or more links are there than go on
+//   beyond where they left, that has lasted 2 reach + step events, a time-out, or to the end of the run, and no other reader
+//   has still to read so far. A followed link, or one that has come near followed links, is here as soon as the window has
+//   room.
+//   A link that left while most others went on is contradicted: it is neither followed nor counted until the others come to
+//   it.
 //
-//   A reader has still to read so far if it has live links, none of which has come beyond where the link left, and it has not run out of data
-//   since then. A link whose chunks press waits for such a reader. Of readers that wait in a circle, the one that is furthest behind does not.
+//   A reader has still to read so far if it has live links, none of which has come beyond where the link left, and it has
+//   not run out of data since then. A link whose chunks press waits for such a reader. Of readers that wait in a circle, the
+//   one that is furthest behind does not.
 //
 //   |   | with the trigger's list (judge_listed)                  |                                                                 |
 //   |16 | place = expected                                        | take (FULL: once the list has come to it)                       |
@@ -110,8 +116,9 @@
 
 namespace rodeo::readout {
 
-/// What a worker knows of one link: all that an undisturbed run touches. The worker's thread advances it alone below `end`; else the sequencer writes it.
-/// Peers read the atomics at any time, and the fields of the segment during their turn at the sequencer: these change only there.
+/// What a worker knows of one link: all that an undisturbed run touches. The worker's thread advances it alone below `end`;
+/// else the sequencer writes it. Peers read the atomics at any time, and the fields of the segment during their turn at the
+/// sequencer: these change only there.
 struct alignas(base::kCacheLine) LinkSequence {
   std::atomic<Sequence> next{0};       ///< number expected next
   Sequence end = 0;                    ///< numbers below may be taken without asking; 0: ask
@@ -125,18 +132,18 @@ struct alignas(base::kCacheLine) LinkSequence {
   std::uint16_t stride = 1;            ///< events from one chunk of the link to the next
   std::atomic<bool> here{false};       ///< `next` is valid
   std::atomic<bool> removed{false};
-  bool lost =
-      false;  ///< it was silent for so long that `expected` may be the id of another round; the sequencer finds its place anew
-  bool doubtful = false;     ///< its place was found anew and is not proven so far
-  Sequence heard = 0;        ///< how far its reader's links had come when it last brought something; 0: it never has
-  std::uint64_t span = 0;    ///< events of the run that is looked at
+  bool lost = false;       ///< `expected` may be the id of another round after a silence; the sequencer finds its place anew
+  bool doubtful = false;   ///< its place was found anew and is not proven so far
+  Sequence heard = 0;      ///< how far its reader's links had come when it last brought something; 0: it never has
+  std::uint64_t span = 0;  ///< events of the run that is looked at
   Sequence in_question = 0;  ///< it was silent for long when it was here; 0: never
   Pace* pace = nullptr;      ///< of its reader
 
   Sequence position() const { return next.load(std::memory_order_relaxed); }
 
-  /// Call it before a run of its chunks is looked at, which may span this many events. Notes that the link is not silent, and whether its silence cost it
-  /// its place. A run that brings the link to where the others are keeps the place, if it begins with the expected id.
+  /// Call it before a run of its chunks is looked at, which may span this many events. Notes that the link is not silent,
+  /// and whether its silence cost it its place. A run that brings the link to where the others are keeps the place, if it
+  /// begins with the expected id.
   void hear(std::uint64_t events) {
     const Sequence head = pace->head();
     if (head > heard + pace->limit() && heard != 0) [[unlikely]] {
@@ -197,8 +204,8 @@ class EventBcids {
   ~EventBcids() = default;
 };
 
-/// For one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory: `aside` chunks a link.
-/// `now` is always the event clock of the link's reader.
+/// For one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory:
+/// `aside` chunks a link. `now` is always the event clock of the link's reader.
 class Sequencer {
  public:
   struct Settings {
@@ -218,26 +225,30 @@ class Sequencer {
 
   const Settings& settings() const { return settings_; }
 
-  /// Adds a link; all links before the first offer(). In a FULL group `stride` is the number of its links, and set_events() gives their events.
-  /// `reader`: the chunks of one reader's links come in the order in which they were read, on one event clock; another reader may not have
-  /// read so far. `window`: that of the caller, which passes its oldest open event in the calls for this link.
+  /// Adds a link; all links before the first offer(). In a FULL group `stride` is the number of its links, and set_events()
+  /// gives their events. `reader`: the chunks of one reader's links come in the order in which they were read, on one event
+  /// clock; another reader may not have read so far. `window`: that of the caller, which passes its oldest open event in the
+  /// calls for this link.
   std::size_t add(LinkSequence& link, std::uint16_t stride = 1, std::size_t reader = 0, std::size_t window = 0);
   void set_events(const EventSet& events) { events_ = &events; }
   /// Sets the BCIDs of one window's events: they prove places where other links do not. Before the first offer().
   void set_bcids(std::size_t window, const EventBcids& bcids) { bcids_[window] = &bcids; }
   /// For the thread of this reader.
   Pace& pace(std::size_t reader) { return *readers_[reader].pace; }
-  /// A reader writes its places to `own`, and asks the other readers of the process (`others`). Without the list; before the first offer().
+  /// A reader writes its places to `own`, and asks the other readers of the process (`others`). Without the list; before the
+  /// first offer().
   void share(std::size_t reader, const Standings& others, Standing& own) {
     readers_[reader].others = &others;
     readers_[reader].standing = &own;
   }
   /// Events between two points that a reader's Standing keeps.
   std::uint64_t spacing() const { return std::max<std::uint64_t>(16, settings_.format.period() / 256); }
-  /// Call it before a page is looked at, which was read at this clock of the input. `quiet_until`: of a file that had nothing for the reader up to there.
-  /// True if the reader's links were silent, and other readers can show their place once they have read up to this clock.
+  /// Call it before a page is looked at, which was read at this clock of the input. `quiet_until`: of a file that had
+  /// nothing for the reader up to there. True if the reader's links were silent, and other readers can show their place once
+  /// they have read up to this clock.
   bool read(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until);
-  /// Call it after each page of a reader, and while it has nothing to read (`drained`): it has read all that was sent up to this clock of the input.
+  /// Call it after each page of a reader, and while it has nothing to read (`drained`): it has read all that was sent up to
+  /// this clock of the input.
   void pass(std::size_t reader, std::uint64_t clock, bool drained);
 
   /// True once the lowest number of the run is known.
@@ -247,8 +258,8 @@ class Sequencer {
   /// Changes when a segment has begun or links are to be followed. Then call settle() for each link.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
-  /// Takes a chunk of this link, after those that wait. Decisions come in the order of the link's chunks, oldest first, one for each chunk.
-  /// `oldest`: the lowest number still open at the caller.
+  /// Takes a chunk of this link, after those that wait. Decisions come in the order of the link's chunks, oldest first, one
+  /// for each chunk. `oldest`: the lowest number still open at the caller.
   void offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, std::uint64_t now, Sequence oldest,
              std::vector<Decision>& decisions);
 
@@ -261,7 +272,8 @@ class Sequencer {
   /// Ends the oldest waiting chunk of a link, as if more than `aside` waited.
   void end_oldest(std::size_t link, std::vector<Decision>& decisions) { end_oldest(states_[link], decisions); }
 
-  /// No more chunks will come from this link: the waiting ones are judged without them. Call it for all links, and again until nothing changes.
+  /// No more chunks will come from this link: the waiting ones are judged without them. Call it for all links, and again
+  /// until nothing changes.
   void finish(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions);
 
   /// No more chunks will come from any link of this reader.
@@ -275,9 +287,10 @@ class Sequencer {
     readers_[reader].now = std::max(readers_[reader].now, now);
     looked(reader);
   }
-  /// The reader does not read on until the others have shown where this link's chunks belong; kRoom: until readers with older open events have
-  /// closed them; kConsumers: until its consumers give memory back. Of readers that wait for each other, the one that is furthest behind goes on
-  /// with what the others have told so far. `oldest`: the lowest number that it has open.
+  /// The reader does not read on until the others have shown where this link's chunks belong; kRoom: until readers with
+  /// older open events have closed them; kConsumers: until its consumers give memory back. Of readers that wait for each
+  /// other, the one that is furthest behind goes on with what the others have told so far. `oldest`: the lowest number that
+  /// it has open.
   void wait(std::size_t reader, std::size_t link, Sequence oldest) {
     readers_[reader].waits_with = link;
     note_oldest(reader, oldest);
@@ -286,8 +299,8 @@ class Sequencer {
   static constexpr std::size_t kNothing = ~std::size_t{0};
   static constexpr std::size_t kRoom = kNothing - 1;
   static constexpr std::size_t kConsumers = kRoom - 1;
-  /// True if some reader does not wait for others: it reads, or its consumers hold it up, or its wait is over. Then no wait is too long.
-  /// Else nothing changes until a reader that has read everything gives up its wait.
+  /// True if some reader does not wait for others: it reads, or its consumers hold it up, or its wait is over. Then no wait
+  /// is too long. Else nothing changes until a reader that has read everything gives up its wait.
   bool someone_goes_on() const;
   std::size_t readers() const { return readers_.size(); }
 

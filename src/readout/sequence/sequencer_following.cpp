@@ -35,7 +35,8 @@ bool Sequencer::contradicted(const State& state) const {
   return 2 * beyond > others;
 }
 
-// Opens the place to which enough links have gone with this one. Each link asks only for itself, so many links at once cost no more each.
+// Opens the place to which enough links have gone with this one. Each link asks only for itself, so many links at once cost
+// no more each.
 void Sequencer::follow(State& state) {
   state.alone = state.alone || contradicted(state);
   if (state.link->removed.load(std::memory_order_relaxed) || state.alone || !may_follow(state)) return;

@@ -145,8 +145,8 @@ Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
   }
   const bool fits = !of.far || (of.exact && in_window(state, place)) || followed_in_list(state, place);
   if (!fits || !finds_place(state, place)) return wait_for_others(state, of);  // 21
-  // If another epoch has the id, too, the link may have been silent for longer, or for less and be late: it is flagged until it crosses a reset
-  // where the list has one.
+  // If another epoch has the id, too, the link may have been silent for longer, or for less and be late: it is flagged until
+  // it crosses a reset where the list has one.
   state.unsure = state.unsure || (alone && !settings_.format.has_ecr()) ||
                  (leaps && (find_listed(place + 1, book_.end(), of.chunk.id, &of.chunk.bcid) ||
                             find_listed(of.expected, lowest_listed(of), of.chunk.id, &of.chunk.bcid)));

@@ -6,8 +6,8 @@
 
 namespace rodeo::readout {
 
-// The place of an extended L1 id: in the round of its resets that begins `behind` resets before; the next round of its 24 bits, unless it is a little
-// behind.
+// The place of an extended L1 id: in the round of its resets that begins `behind` resets before; the next round of its 24
+// bits, unless it is a little behind.
 Place Sequencer::extended(const Place& from, std::uint32_t id, std::uint32_t behind) {
   const std::uint64_t on = ((id >> 24) - from.resets + behind) % kResetRound;
   const std::int64_t low = id & 0xffffffU;
@@ -35,8 +35,8 @@ Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stri
   return {from.resets, from.index + static_cast<std::int64_t>(ahead)};
 }
 
-// The place of a link's first id before the run has begun: beside a link that has come already. Between their first chunks the L1 counter or the reset
-// counter may have come round.
+// The place of a link's first id before the run has begun: beside a link that has come already. Between their first chunks
+// the L1 counter or the reset counter may have come round.
 Place Sequencer::first_place(std::uint32_t id) const {
   const IdFormat& format = settings_.format;
   const Place first{kResetsOrigin + (format.has_ecr() ? id >> 24 : 0), id & format.low_mask()};
@@ -84,7 +84,8 @@ bool Sequencer::confirms(const Place& from, const Place& to, std::uint32_t strid
   return follows(from, to, stride) && (to.resets == from.resets || settings_.format.has_ecr());
 }
 
-// resolve(), but an id near zero after which `following` goes on is a restart of the counter, if resets show in no other way.
+// resolve(), but an id near zero after which `following` goes on is a restart of the counter, if resets show in no other
+// way.
 Place Sequencer::resolve_restart(const Place& from, const Waiting& chunk, const Waiting* following,
                                  std::uint32_t stride) const {
   const Place place = resolve(from, chunk.id, stride);

@@ -7,8 +7,9 @@
 
 namespace rodeo::readout {
 
-// True if, of the other readers that have gone on since these links left, at least as many are at the new place as go on at the old one. If there are
-// neither, the links wait as long as there is room: until the time-out, and longer if another reader goes away elsewhere.
+// True if, of the other readers that have gone on since these links left, at least as many are at the new place as go on at
+// the old one. If there are neither, the links wait as long as there is room: until the time-out, and longer if another
+// reader goes away elsewhere.
 bool Sequencer::others_follow(State& state, const Place& left) {
   Reader& reader = readers_[state.reader];
   if (reader.standing == nullptr || !state.left || !reader.others->has_others()) return true;

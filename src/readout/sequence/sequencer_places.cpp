@@ -1,4 +1,5 @@
-// The place of a link that was silent for long, by its live peers and by BCIDs. Its chunks are flagged until the place is proven.
+// The place of a link that was silent for long, by its live peers and by BCIDs. Its chunks are flagged until the place is
+// proven.
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
@@ -22,14 +23,16 @@ void Sequencer::find_lost(State& state, std::uint32_t id) {
   if (link.lost || (link.questioned() && id != link.expected)) return lose_place(state);
   const bool here = link.here.load(std::memory_order_relaxed);
   if (!here && !state.away() && !state.link->doubtful) {
-    // Nothing is known of the link. It is in doubt if the run has gone on for so long that its id may be of another round. The limit is three times
-    // as high while all data so far were read at once. A first block as long as the way of the others shows that the link began with them.
+    // Nothing is known of the link. It is in doubt if the run has gone on for so long that its id may be of another round.
+    // The limit is three times as high while all data so far were read at once. A first block as long as the way of the
+    // others shows that the link began with them.
     const std::uint64_t limit = clock(state) > begun_at_ ? link.pace->limit() : 3 * link.pace->limit();
     link.doubtful = link.pace->head() > run_first_ + std::max(limit, link.span + link.pace->quarter());
     state.lowest = link.position();
   }
   if (!here || !beyond_segment(state)) return;
-  // Others have crossed a reset, long ago or while this link was silent for a quarter of an epoch: its id may be of the new epoch.
+  // Others have crossed a reset, long ago or while this link was silent for a quarter of an epoch: its id may be of the new
+  // epoch.
   const auto stand = stand_of_peers(state);
   const Sequence end = segments_.of(link.position()).end;
   if (!stand || !stand->proves || stand->of_others || stand->number < end) return;
@@ -60,7 +63,8 @@ bool Sequencer::beyond_segment(const State& state) const {
   return !settings_.format.has_ecr() && !settings_.listed && segments_.of(state.link->position()).end != kNoEnd;
 }
 
-// The foremost but one of the links that were read with it; if there are none, of all others. Of three, one wrong counter does no harm.
+// The foremost but one of the links that were read with it; if there are none, of all others. Of three, one wrong counter
+// does no harm.
 std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of, bool asks_others) const {
   const auto collect = [&](bool same_reader) {
     stands_.clear();
@@ -85,7 +89,8 @@ std::optional<Sequencer::PeersAt> Sequencer::stand_of_peers(const State& of, boo
                  .place = segments_.of(number).place(number)};
 }
 
-// The number of events from one with an id to the next one with the same id: of the last epochs, or of as many epochs as the reset counter tells apart.
+// The number of events from one with an id to the next one with the same id: of the last epochs, or of as many epochs as the
+// reset counter tells apart.
 std::uint64_t Sequencer::telling_period(Sequence number) const {
   const bool has_ecr = settings_.format.has_ecr();
   const std::uint64_t epochs = has_ecr ? kResetRound : 1;
@@ -134,7 +139,8 @@ Place Sequencer::place_by(const State& state, const PeersAt& peers, std::uint32_
   const IdFormat& format = settings_.format;
   const bool restarts = !format.has_ecr() && format.shows_restarts();
   if (const auto number = nearest_number(stand, id)) {
-    // An id near zero, whose number is far from the peers and below what the link has brought or what is open: it is of the next epoch.
+    // An id near zero, whose number is far from the peers and below what the link has brought or what is open: it is of the
+    // next epoch.
     const std::uint64_t steps = std::uint64_t{settings_.step} * spread(*state.link);
     const bool restarted = restarts && id <= steps && distance(*number, stand) > settings_.reach + steps &&
                            *number < std::max(oldest_, state.link->position());
@@ -171,7 +177,8 @@ void Sequencer::note_finding(State& state, const PlaceEvidence::Finding& finding
   state.told.constant = finding.constant;
 }
 
-// The number of a chunk that would be taken for `number`: another one if live peers or BCIDs say so. Ends the link's doubt if they prove its place.
+// The number of a chunk that would be taken for `number`: another one if live peers or BCIDs say so. Ends the link's doubt
+// if they prove its place.
 Sequence Sequencer::prove_place(State& state, Sequence number, std::uint32_t id, std::uint16_t bcid) {
   const auto moved_to = [&](Sequence place, bool by_bcid) {
     state.told.by_bcid = by_bcid;

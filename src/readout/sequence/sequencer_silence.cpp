@@ -1,5 +1,5 @@
-// For a reader whose links were all silent, or begin late. The readers of other groups, ROBs and cards show where its links are. If there are none, the
-// input's clock shows how many events may have been missed.
+// For a reader whose links were all silent, or begin late. The readers of other groups, ROBs and cards show where its links
+// are. If there are none, the input's clock shows how many events may have been missed.
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -55,8 +55,8 @@ void Sequencer::compare(Reader& reader, std::uint64_t clock) {
   reader.apart = std::max(reader.apart, static_cast<std::uint64_t>(std::abs(at->low.place.index - own.index)));
 }
 
-// The reader has read all that was sent up to this clock. Its links are silent if the others have come further by a quarter of the period of its ids, or
-// if so many events would have come at the recent rate.
+// The reader has read all that was sent up to this clock. Its links are silent if the others have come further by a quarter
+// of the period of its ids, or if so many events would have come at the recent rate.
 void Sequencer::find_silent(std::size_t reader, std::uint64_t clock, bool exact) {
   Reader& of = readers_[reader];
   if (of.silent || settings_.listed || !begun() || of.told == 0 || of.told != of.pace->came()) return;
@@ -103,8 +103,8 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
   if (paused && settings_.format.has_ecr() && !state.away() && id == settings_.format.of(link.resets + 1, 0)) return;
   if (id != link.expected || state.away()) return lose_place(state);
   if (passed && paused) return;
-  // It goes on with the next id: after a pause, or because its data were late. After a loss this happens by chance. With few bits the chance is not small,
-  // but there readers are often that far apart.
+  // It goes on with the next id: after a pause, or because its data were late. After a loss this happens by chance. With few
+  // bits the chance is not small, but there readers are often that far apart.
   if (!wide(4 * quarter)) {
     of.apart = std::max(of.apart, passed.value_or(0));
     return;
@@ -120,7 +120,8 @@ void Sequencer::end_silence(State& state, std::uint32_t id) {
   state.lowest = link.position();
 }
 
-// Where the others may have been between two looks of this reader: the last one that found nothing, and the one that found the chunk.
+// Where the others may have been between two looks of this reader: the last one that found nothing, and the one that found
+// the chunk.
 std::optional<Sequencer::PeersAt> Sequencer::stand_of_others(const State& of) const {
   const Reader& reader = readers_[of.reader];
   if (reader.standing == nullptr || reader.drained == 0) return std::nullopt;
@@ -152,7 +153,8 @@ Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
   const std::int64_t ahead = (id - peers.place.index) & (period - 1);
   const std::int64_t index = peers.place.index + (ahead < period / 4 ? ahead : ahead - period);
   if (!format.shows_restarts()) return {low.resets, index};
-  // A reset shows only as a restart: ids far from the others' are of another epoch, near zero of the next one, else of the last.
+  // A reset shows only as a restart: ids far from the others' are of another epoch, near zero of the next one, else of the
+  // last.
   const auto reach = static_cast<std::int64_t>(settings_.reach);
   if (low.resets != high.resets) return {id <= high.index + reach ? high.resets : low.resets, id};
   if (id <= high.index - low.index + reach && index < low.index - reach) return {low.resets + 1, id};
@@ -160,7 +162,8 @@ Place Sequencer::near_place(const PeersAt& peers, std::uint32_t id) const {
   return {low.resets, index};
 }
 
-// The place of the first chunk of all these links. Other readers may have gone far by then. Nothing if the event lies before their first one.
+// The place of the first chunk of all these links. Other readers may have gone far by then. Nothing if the event lies before
+// their first one.
 std::optional<Place> Sequencer::late_place(State& state, std::uint32_t id) const {
   const auto stand = stand_of_others(state);
   const Reader& reader = readers_[state.reader];

@@ -28,7 +28,8 @@ bool Sequencer::untold(const State& state, const Place& left, std::size_t first,
   return false;
 }
 
-// True if there is nothing to wait for: the reader has had nothing to read since the link left, has ended, or is the link's own.
+// True if there is nothing to wait for: the reader has had nothing to read since the link left, has ended, or is the link's
+// own.
 bool Sequencer::told(const State& state, std::size_t reader) const {
   const Reader& of = readers_[reader];
   return reader == state.reader || of.over || of.looked >= state.departure;
@@ -59,7 +60,8 @@ bool Sequencer::holds_events(std::size_t reader) const {
          std::ranges::any_of(states_, [&](const State& of) { return of.reader == reader && of.count != 0; });
 }
 
-// True if `reader` is ahead of `other` and waits for it, perhaps by way of others. Readers of one window are one thread: all of them wait.
+// True if `reader` is ahead of `other` and waits for it, perhaps by way of others. Readers of one window are one thread: all
+// of them wait.
 bool Sequencer::gives_way(std::size_t reader, std::size_t other) const {
   if (!behind(other, reader)) return false;
   reached_readers_.assign(1, reader);

@@ -53,7 +53,8 @@ std::optional<Standing::Point> Standing::low(std::uint64_t clock) const {
   return std::nullopt;
 }
 
-// The furthest that it may have come since its newest point: twice its recent rate. It has not read so far, or its links were silent, too.
+// The furthest that it may have come since its newest point: twice its recent rate. It has not read so far, or its links
+// were silent, too.
 Standing::Point Standing::extrapolated(std::uint64_t clock) const {
   constexpr std::uint64_t kOfLate = 8;
   const Point& before = point(std::max(first_point(), count_ - std::min(count_, kOfLate)));

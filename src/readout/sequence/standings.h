@@ -1,4 +1,5 @@
-// Where the readers of one process are in the run. A group or ROB that cannot find its place by its own links asks other groups, ROBs and cards.
+// Where the readers of one process are in the run. A group or ROB that cannot find its place by its own links asks other
+// groups, ROBs and cards.
 #pragma once
 
 #include <algorithm>
@@ -106,7 +107,8 @@ class Standings {
   std::deque<Standing> readers_;
 };
 
-/// A second base class of Rodeo's builders: its workers share their places with the readers of other builders. Before start().
+/// A second base class of Rodeo's builders: its workers share their places with the readers of other builders. Before
+/// start().
 class SharesStandings {
  public:
   virtual void share(Standings& standings) = 0;

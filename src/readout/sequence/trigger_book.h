@@ -16,8 +16,8 @@ struct ListedTrigger {
   std::uint8_t type = 0;
 };
 
-/// One thread at a time writes, all threads read without a lock. An entry is complete before end() includes it, and stays until
-/// the writer knows that all readers have passed it.
+/// One thread at a time writes, all threads read without a lock. An entry is complete before end() includes it, and stays
+/// until the writer knows that all readers have passed it.
 class TriggerBook {
  public:
   enum State : std::uint8_t {

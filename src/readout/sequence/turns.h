@@ -1,5 +1,6 @@
-// Which link's turn an event is, in a group of FULL-mode links that carry the events of one stream in turn. A chunk of an event that is another link's
-// turn strays: its counter may be wrong. It is built only if the other link does not bring the event, and flagged unless the events are dealt anew.
+// Which link's turn an event is, in a group of FULL-mode links that carry the events of one stream in turn. A chunk of an
+// event that is another link's turn strays: its counter may be wrong. It is built only if the other link does not bring the
+// event, and flagged unless the events are dealt anew.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ class Turns {
  public:
   explicit Turns(std::size_t links) : links_(links), owners_(links) {}
 
-  /// Notes a chunk of this link for event `number`. True if it is the turn of another link, which has long kept to its turns and still does.
+  /// Notes a chunk of this link for event `number`. True if it is the turn of another link, which has long kept to its turns
+  /// and still does.
   bool strays(std::size_t link, Sequence number) {
     Owner& owner = owners_[number % owners_.size()];
     Habit& habit = links_[owner.link];
@@ -28,14 +30,16 @@ class Turns {
     return another;
   }
 
-  /// True if the link whose turn this was has left its turn, too, close by: the events are dealt anew, as where a recording starts over.
+  /// True if the link whose turn this was has left its turn, too, close by: the events are dealt anew, as where a recording
+  /// starts over.
   bool dealt_anew(Sequence number) const {
     const Sequence strayed = links_[owners_[number % owners_.size()].link].strayed;
     return strayed != 0 && strayed <= number + owners_.size() && number <= strayed + kHabit * owners_.size();
   }
 
-  /// The link that should have brought this missing event: the one that brought the last event of this turn, unless it has another turn by now
-  /// (numbers of a later segment are dealt anew). Else the one that was silent for longest, if possible of those whose turn it may be.
+  /// The link that should have brought this missing event: the one that brought the last event of this turn, unless it has
+  /// another turn by now (numbers of a later segment are dealt anew). Else the one that was silent for longest, if possible
+  /// of those whose turn it may be.
   std::uint32_t likely_link(Sequence number) const {
     const Owner& owner = owners_[number % owners_.size()];
     if (owner.known && links_[owner.link].may_have(number)) return owner.link;

@@ -22,9 +22,9 @@ class FrontEndDevice {
   /// Links that accept messages; with the direction bit.
   virtual std::span<const Fid> links() const = 0;
 
-  /// Passes a message for links()[link] to the card. Returns the immediate answer of the front-end, often empty; no value: the card has no room, try again.
-  /// An error concerns this message: its contents are impossible, or the front-end does not answer. Blocks while a front-end must answer: up to 100 ms for
-  /// each of the up to 128 frames or words of a message.
+  /// Passes a message for links()[link] to the card. Returns the immediate answer of the front-end, often empty; no value:
+  /// the card has no room, try again. An error concerns this message: its contents are impossible, or the front-end does not
+  /// answer. Blocks while a front-end must answer: up to 100 ms for each of the up to 128 frames or words of a message.
   virtual Result<std::optional<std::vector<std::byte>>> send(std::size_t link, std::span<const std::byte> message) = 0;
 
   /// Waits, for a second at most, until the card has taken all its data. Returns the number of bytes that it has not taken.
@@ -34,8 +34,8 @@ class FrontEndDevice {
   virtual void hurry() {}
 };
 
-/// Opens FELIX and CRU cards, in parallel to their reader. FIDs are those of the input `card`. Throws SetupError: the card is missing
-/// or of another kind, or its way to front-ends has an owner.
+/// Opens FELIX and CRU cards, in parallel to their reader. FIDs are those of the input `card`. Throws SetupError: the card
+/// is missing or of another kind, or its way to front-ends has an owner.
 std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardInputSettings& cards);
 
 }  // namespace rodeo::router

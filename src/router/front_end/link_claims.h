@@ -19,7 +19,8 @@ class LinkClaims {
 
   explicit LinkClaims(std::span<const Fid> links);
 
-  /// Claims all of the links or none; returns their positions. Errors transport.unknown_link, transport.link_owned (names the owner).
+  /// Claims all of the links or none; returns their positions. Errors transport.unknown_link, transport.link_owned (names
+  /// the owner).
   Result<std::vector<std::size_t>> claim(Owner owner, const std::string& name, std::span<const Fid> links);
 
   /// Frees all links of an owner.

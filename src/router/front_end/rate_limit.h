@@ -6,8 +6,8 @@
 
 namespace rodeo::router {
 
-/// A bucket that fills at the rate and holds a burst. A message may take more than the bucket contains, so that messages of any size pass; the next one
-/// waits until the debt is paid. Time is an argument; one thread.
+/// A bucket that fills at the rate and holds a burst. A message may take more than the bucket contains, so that messages of
+/// any size pass; the next one waits until the debt is paid. Time is an argument; one thread.
 class RateLimit {
  public:
   RateLimit(double bytes_per_second, double burst_bytes)

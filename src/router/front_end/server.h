@@ -24,11 +24,12 @@
 
 namespace rodeo::router {
 
-/// A thread that listens, announces the links of its devices on the bus, and passes messages from the owners of links to devices, each owner's in order.
+/// A thread that listens, announces the links of its devices on the bus, and passes messages from the owners of links to
+/// devices, each owner's in order.
 ///
-/// A message waits if its card has no room or its link's rate is exceeded; until then nothing more is read from its owner. Owners of links of other cards
-/// are not affected; owners of links of the same card share its memory. If the card has no room for five seconds, the answer is an error.
-/// Slow control waits for the front-end, and delays all owners (devices.h).
+/// A message waits if its card has no room or its link's rate is exceeded; until then nothing more is read from its owner.
+/// Owners of links of other cards are not affected; owners of links of the same card share its memory. If the card has no
+/// room for five seconds, the answer is an error. Slow control waits for the front-end, and delays all owners (devices.h).
 class FrontEndServer {
  public:
   /// Throws SetupError: a foreign address, no secret, a name that is taken.

@@ -12,12 +12,13 @@
 
 namespace rodeo::router {
 
-/// The answer to one request line, with the parts that stand still; never throws. Called between two steps of the router, by its thread.
+/// The answer to one request line, with the parts that stand still; never throws. Called between two steps of the router, by
+/// its thread.
 std::string answer_request(Router& router, const process::ProcessIdentity& identity,
                            std::span<const process::StandingPart> standing, const std::string& request);
 
-/// Sends a request to the router with this name - empty: the only running one - and returns the `reply` member of its answer.
-/// Errors: process.unreachable, process.which_router, and refusals of the router.
+/// Sends a request to the router with this name - empty: the only running one - and returns the `reply` member of its
+/// answer. Errors: process.unreachable, process.which_router, and refusals of the router.
 Result<settings::Json> ask_router(const std::string& name, const settings::Json& request);
 
 /// The control socket's file name: "NAME.router".

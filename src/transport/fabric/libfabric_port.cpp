@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kCompletions = 8192;  // of a queue
 constexpr std::size_t kCompletionsOfMany = 512;
-// Ends of one queue, for `many`. libfabric looks at each end of a queue that it reads, so one queue for thousands is slow; each queue that has
-// events costs a system call.
+// Ends of one queue, for `many`. libfabric looks at each end of a queue that it reads, so one queue for thousands is slow;
+// each queue that has events costs a system call.
 constexpr std::size_t kEndsOfMany = 16;
 constexpr std::size_t kMostParts = 8;
 constexpr std::uint32_t kPollsBetweenLooks = 256;  // looks at connections; each takes a system call
@@ -26,7 +26,8 @@ Error failure(std::string code, const std::string& doing, long status, std::stri
   return {std::move(code), "cannot " + doing + ": " + fi_strerror(static_cast<int>(-status)), {}, std::move(next)};
 }
 
-// A queue of an RDMA device has room for all operations of its ends: an overflow ends all of them. Queues of `many` are for tcp, and grow.
+// A queue of an RDMA device has room for all operations of its ends: an overflow ends all of them. Queues of `many` are for
+// tcp, and grow.
 Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room(std::size_t operations) {
   const bool many = size_ == PortSize::many;
   for (const auto& queue : queues_) {
@@ -37,7 +38,8 @@ Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room(std::size_t operati
     fi_cq_attr attributes{};
     attributes.size = many ? kCompletionsOfMany : std::max(kCompletions, operations);
     attributes.format = FI_CQ_FORMAT_MSG;
-    // libfabric 1.17 looks at all sockets of a queue with poll(2), unless the queue has a descriptor to wait for: then it uses epoll(7).
+    // libfabric 1.17 looks at all sockets of a queue with poll(2), unless the queue has a descriptor to wait for: then it
+    // uses epoll(7).
     attributes.wait_obj = many ? FI_WAIT_FD : FI_WAIT_NONE;
     return fi_cq_open(domain_.get(), &attributes, object, nullptr);
   }));
@@ -150,8 +152,8 @@ bool LibfabricPort::receive(Connection number, std::uint32_t slot) {
   return true;
 }
 
-// Pages fill receives in the order in which these were posted. Shared memory may report a short page before an earlier, long page is copied:
-// received() events keep the order of posting.
+// Pages fill receives in the order in which these were posted. Shared memory may report a short page before an earlier, long
+// page is copied: received() events keep the order of posting.
 void LibfabricPort::arrived(End& end, Operation& operation, std::size_t bytes) {
   operation.arrived = true;
   operation.bytes = static_cast<std::uint32_t>(bytes);
@@ -212,7 +214,8 @@ void LibfabricPort::note_ready_queues() {
   for (int i = 0; i < count; ++i) touch(*static_cast<Queue*>(ready[static_cast<std::size_t>(i)].data.ptr));
 }
 
-// True if the queue may have more events. A queue of `many` is read until it is empty, so a poll() that returns fewer events than fit has returned all.
+// True if the queue may have more events. A queue of `many` is read until it is empty, so a poll() that returns fewer events
+// than fit has returned all.
 bool LibfabricPort::read(Queue& queue, std::span<Event> events, std::size_t& filled) {
   std::array<fi_cq_msg_entry, 32> entries;
   while (filled + events_.size() < events.size()) {

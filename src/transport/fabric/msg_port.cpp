@@ -1,4 +1,5 @@
-// Endpoints that connect to each other. The publisher has one that listens; a token says which end a new connection belongs to.
+// Endpoints that connect to each other. The publisher has one that listens; a token says which end a new connection belongs
+// to.
 #include <netinet/in.h>
 #include <sys/socket.h>
 

@@ -5,7 +5,8 @@
 
 namespace rodeo::network {
 
-/// Whether all data under way and one more event certainly fit into the buffer. Otherwise losses are possible, and these hit single packets.
+/// Whether all data under way and one more event certainly fit into the buffer. Otherwise losses are possible, and these hit
+/// single packets.
 template <bool kTrain>
 bool SimulationEngine<kTrain>::goes_as_train(std::uint32_t node) const {
   if (!in_trains_) return false;

@@ -1,4 +1,5 @@
-// The connections of an event-building network, one from each readout to each filter node: fragments under way, and TCP at both ends.
+// The connections of an event-building network, one from each readout to each filter node: fragments under way, and TCP at
+// both ends.
 #pragma once
 
 #include <cstdint>

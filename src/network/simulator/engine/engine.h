@@ -1,13 +1,15 @@
 // The simulation itself: readouts, links, switches and filter nodes, advanced together through short steps of virtual time.
 //
-// An action of a filter node reaches a readout at the earliest after the way back. So time goes in steps of that length. Within a step
-// the stages run one after the other: each handles all its work in order of time and passes its results to the next stage:
+// An action of a filter node reaches a readout at the earliest after the way back. So time goes in steps of that length.
+// Within a step the stages run one after the other: each handles all its work in order of time and passes its results to the
+// next stage:
 //
-//   supervisors ──► readouts (TCP senders, cards) ──► core (merge, uplinks) ──► switches (memory) ──► nodes (receivers, requests)
+//   supervisors ──► readouts (TCP senders, cards) ──► core (merge, uplinks) ──► switches (memory) ──► nodes (receivers)
 //        ▲                  ▲                                                                           │
 //        └── next step   ───┴───────────────── acknowledgements, requests, events done ◄────────────────┘
 //
-// No global event queue is needed: only the order within each card, uplink, switch and node matters, and that is the order of time.
+// No global event queue is needed: only the order within each card, uplink, switch and node matters, and that is the order
+// of time.
 //
 // Each stage has its members in one file, which instantiates them at its end, for packets and for trains of packets.
 #pragma once
@@ -34,15 +36,16 @@ class SimulationEngine {
   /// The scenario must have passed check().
   explicit SimulationEngine(const Scenario& scenario, const Observers& observers);
 
-  /// Runs to that time or the end of the duration; ends earlier if the observer stops it, and with trains as soon as they are too coarse.
+  /// Runs to that time or the end of the duration; ends earlier if the observer stops it, and with trains as soon as they
+  /// are too coarse.
   void run(Picoseconds until);
   bool stopped() const { return stopped_; }
   Picoseconds now() const { return end_; }
   Outcome outcome();
   void visit_flows(const std::function<void(const FlowRecord&)>& visit) const;
 
-  // Trains: all segments that a connection sends at once are one object, and steps are longer. The result is right as long as the times
-  // of the acknowledgements of single packets do not matter.
+  // Trains: all segments that a connection sends at once are one object, and steps are longer. The result is right as long
+  // as the times of the acknowledgements of single packets do not matter.
 
   /// Switches to trains, or to single packets. Initially: trains, if kTrain.
   void go(bool in_trains);

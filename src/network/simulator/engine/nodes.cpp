@@ -186,7 +186,8 @@ void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds be
   }
   flow.sender.acknowledge_train(tcp_, arrival, cumulative);
   flow.drop_acknowledged();
-  // The growth of a window in slow start depends on single acknowledgements; for a large window the effect is too small to see.
+  // The growth of a window in slow start depends on single acknowledgements; for a large window the effect is too small to
+  // see.
   if (learns && flow.sender.window() - window > window / 16) note(arrival);
 }
 

@@ -1,4 +1,5 @@
-// Requests: supervisors assign events to filter nodes, and nodes request the fragments from the readouts, one after the other.
+// Requests: supervisors assign events to filter nodes, and nodes request the fragments from the readouts, one after the
+// other.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The stations of packets: readouts with their cards, uplinks, racks with their switches, filter nodes; and the events under way.
+// The stations of packets: readouts with their cards, uplinks, racks with their switches, filter nodes; and the events under
+// way.
 #pragma once
 
 #include <cstdint>

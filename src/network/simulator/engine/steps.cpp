@@ -57,8 +57,8 @@ void SimulationEngine<kTrain>::go(bool in_trains) {
   disturbed_ = false;
 }
 
-/// With trains, answers from a node within a step change no other connection, unless a supervisor waits for them: requests depend only
-/// on assignment times, and acknowledgements release no data. Otherwise steps are as long as the way back.
+/// With trains, answers from a node within a step change no other connection, unless a supervisor waits for them: requests
+/// depend only on assignment times, and acknowledgements release no data. Otherwise steps are as long as the way back.
 template <bool kTrain>
 void SimulationEngine<kTrain>::choose_steps() {
   bool longer =
