@@ -63,7 +63,8 @@ class Lone {
 
   /// Brings the chunk of this event, with an id that is wrong by `off`. `now`: the clock of the input.
   void bring(std::uint64_t event, std::uint64_t now, std::uint32_t off = 0) {
-    const std::uint32_t id = off == 0 ? run_.id(event) : (run_.id(event) + off) & ((1U << run_.bits) - 1);
+    const std::uint32_t id =
+        off == 0 ? run_.id(event) : (run_.id(event) + off) & static_cast<std::uint32_t>((1ULL << run_.bits) - 1);
     const Sequence before = link_.position();
     waiting_.emplace_back(event, off != 0);
     EXPECT_FALSE(sequencer_.read(0, now, {}));
