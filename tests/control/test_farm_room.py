@@ -151,7 +151,7 @@ def test_a_run_goes_on_with_the_next_life_of_what_was_killed_and_loses_nothing(r
     _, done, row = run(room, kill)
     farm = done["farm"]
     assert done["condition"] == "INCOMPLETE" and "DEGRADED" in done["flags"]
-    assert done["reasons"][-1 if name != "node-2" else 0] == f"{name} left no report", done["reasons"]
+    assert f"{name} left no report" in done["reasons"]
     assert (
         farm["in"] == farm["accepted"] + farm["rejected"] + farm["debug"]
         and farm["partial"] == farm["readout_died"] == farm["undecided"] == 0
