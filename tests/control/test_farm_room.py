@@ -241,7 +241,9 @@ def test_the_page_draws_the_farm_and_what_became_of_its_events(room, page):
         "(number) => document.querySelector('[data-farm=\"recorder\"] dd').textContent.replace(/\\D/g, '') === String(number)",
         farm["recorded"],
     )
-    assert drawn(page) == told(room.document()["numbers"]["farm"])
+    room.until(
+        lambda document: drawn(page) == told(document["numbers"]["farm"]), "the page has the numbers of the room"
+    )
     room.command("stop")
 
 
