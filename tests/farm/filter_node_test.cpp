@@ -539,8 +539,10 @@ TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther)
   farm.settings.record_timeout = std::chrono::milliseconds{50};
   ScriptedRecorder first(farm.bus, "first");
   ScriptedRecorder second(farm.bus, "second");
-  for (ScriptedRecorder* recorder : {&first, &second})
-    recorder->script = {std::nullopt, RecordStatus::not_ready, RecordStatus::not_ready, RecordStatus::had_already};
+  for (ScriptedRecorder* recorder : {&first, &second}) {
+    recorder->script = {std::nullopt, RecordStatus::not_ready, RecordStatus::not_ready};
+    recorder->after_script = RecordStatus::had_already;
+  }
   farm.supervisor.assign(1, 1);
   farm.start();
   farm.until([&] {
@@ -549,7 +551,7 @@ TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther)
     return !farm.supervisor.decisions.empty();
   });
   EXPECT_EQ(farm.only(1).verdict, Verdict::accepted);
-  EXPECT_EQ(std::max(first.asked.size(), second.asked.size()), 4U);
+  EXPECT_GE(std::max(first.asked.size(), second.asked.size()), 4U);  // more on a slow machine, where the answer is late
   EXPECT_EQ(std::min(first.asked.size(), second.asked.size()), 0U) << "else the event would be recorded twice";
   farm.expect_counted("had_already", 1);
 }

@@ -116,6 +116,7 @@ class ScriptedRecorder {
       : replier_({.name = std::move(name), .service = "events", .bus = bus}) {}
 
   std::deque<std::optional<formats::RecordStatus>> script;
+  formats::RecordStatus after_script = formats::RecordStatus::recorded;
   std::vector<std::uint64_t> asked;  ///< ids of RECORD, in order of arrival
 
   void poll() {
@@ -126,7 +127,7 @@ class ScriptedRecorder {
       std::vector<std::byte> scratch;
       if (request.kind != formats::event_request::kRecord) throw std::runtime_error("no RECORD");
       asked.push_back(formats::decode_record_head(request.message.in_one_piece(scratch))->head.global_id);
-      std::optional<formats::RecordStatus> says = formats::RecordStatus::recorded;
+      std::optional<formats::RecordStatus> says = after_script;
       if (!script.empty()) {
         says = script.front();
         script.pop_front();
