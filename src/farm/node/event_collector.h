@@ -93,7 +93,7 @@ class EventCollector {
   /// There is a connection. `anew`: to a restarted process, which has nothing of events that began before down().
   void up(std::uint32_t readout, bool anew);
   void down(std::uint32_t readout, std::uint64_t now_ns);
-  /// Fragments of it that events have lost, in whatever way.
+  /// Fragments of this readout that events lack, for any reason.
   std::uint64_t lost_of(std::uint32_t readout) const { return readouts_[readout].lost; }
   bool any_up() const { return std::ranges::any_of(readouts_, &Readout::up); }
   std::span<const RobIndex> robs_of(std::uint32_t readout) const { return readouts_[readout].robs; }

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from rodeo.control.state.numbers import groups_of, grown, value
 
-SILENT_S = 5.0  # a link is silent after so many seconds without a chunk
-LEAST_CHUNKS = 20  # if it owes so many by its earlier share of the chunks,
-BREAKS = 10  # and its break is so many times longer than its longest earlier one
-KNOWN_LOOKS = 10  # A link must have brought chunks in so many looks before its share is known.
-NEVER_S = 10.0  # A ROB whose links never brought a chunk is silent after so many seconds,
-NEVER_CHUNKS = 100  # if another link brought so many.
+# A link that has brought chunks is silent if all four hold.
+SILENT_S = 5.0  # It has brought no chunk for this time.
+LEAST_CHUNKS = 20  # By its earlier share of all chunks, it should have brought this number since then.
+BREAKS = 10  # Its break is this many times longer than its longest earlier one.
+KNOWN_LOOKS = 10  # It brought chunks in this many looks, so its share is known.
+# A ROB or a group whose links never brought a chunk is silent if both hold.
+NEVER_S = 10.0  # It has been there for this time.
+NEVER_CHUNKS = 100  # Another link has brought this number of chunks.
 
 
 def lacking(before, after):
