@@ -139,7 +139,8 @@ class SlowSuperpageCheck {
     const std::uint64_t length = settings_.time_frame_orbits;
     if (length == 0) return;
     const bool start = (trigger >> 9 & 1) != 0 || (trigger >> 7 & 1) != 0;
-    if (start || (!frame_[link] && (trigger >> 11 & 1) != 0)) {
+    if (start) frame_[link].reset();
+    if (!frame_[link] && (trigger >> 11 & 1) != 0) {
       frame_[link] = (orbit + length) % (1ULL << 32);
       return;
     }

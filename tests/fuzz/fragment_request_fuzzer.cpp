@@ -18,6 +18,15 @@ void check_same(std::span<const std::byte> raw, const T& message, void (*append)
   FUZZ_CHECK(std::memcmp(again.data(), raw.data(), raw.size()) == 0);
 }
 
+// A reply of the older version is written in the current one: its content stays, not its bytes.
+void check_describe_reply(std::span<const std::byte> raw, const DescribeReply& reply) {
+  if (raw[0] == std::byte{kFragmentRequestVersion}) return check_same(raw, reply, append_describe_reply);
+  std::vector<std::byte> again;
+  append_describe_reply(again, reply);
+  const auto read = read_describe_reply(again);
+  FUZZ_CHECK(read && *read == reply);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -27,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::span<const std::byte> raw(copy);
   switch (data[0] % 5) {
     case 0:
-      if (const auto read = read_describe_reply(raw)) check_same(raw, *read, append_describe_reply);
+      if (const auto read = read_describe_reply(raw)) check_describe_reply(raw, *read);
       break;
     case 1: {
       FetchRequest request;
