@@ -270,7 +270,7 @@ class FarmLoad:
 name = "trigger"
 [[emulator.card]]
 type = "felix"
-name = "nobody"
+name = "unread"
 address = "0000:3b:00.0"
 links = 1
 elinks_per_link = 1

@@ -43,7 +43,7 @@ Result<base::UniqueFd> tcp_socket(const std::string& congestion_control) {
                  static_cast<socklen_t>(congestion_control.size())) != 0)
     return std::unexpected(Error{
         "network.unsupported", fmt::format("no congestion control `{}`: {}", congestion_control, std::strerror(errno)), "",
-        "see /proc/sys/net/ipv4/tcp_available_congestion_control; one that is not allowed to everybody needs root"});
+        "see /proc/sys/net/ipv4/tcp_available_congestion_control; all but those in tcp_allowed_congestion_control need root"});
   return socket;
 }
 

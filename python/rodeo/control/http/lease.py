@@ -28,7 +28,7 @@ class Lease:
             self._give(self.asked_by, now_s)
         elif self.holder and now_s >= self.until_s:
             changes.append(("lapsed", self.holder))
-            self._nobody()
+            self._free()
         return changes
 
     def take(self, who, now_s, *, at_once=False) -> int:
@@ -70,7 +70,7 @@ class Lease:
         if self.asked_by:
             self._give(self.asked_by, now_s)
         else:
-            self._nobody()
+            self._free()
 
     def renew(self, who, fence, now_s):
         """Renews the lease of the holder. Refused if control has changed hands since."""
@@ -97,6 +97,6 @@ class Lease:
         self.holder, self.until_s, self.asked_by = who, now_s + LEASE_S, None
         self.fence += 1
 
-    def _nobody(self):
+    def _free(self):
         self.holder, self.asked_by = None, None
         self.fence += 1
