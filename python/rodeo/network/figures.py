@@ -532,7 +532,7 @@ def table(data):
         )
     target = data.get("target", [])
     explanations = {
-        "even": "no scatter at all: the formula with headers",
+        "even": "no scatter: the formula with headers",
         "scatter": "jitter of half a period, sizes ± 10 %: an assumption, because the paper does not give its distributions",
         "Poisson": "random arrivals reach the bound for any arrivals of one size (81.0 MB in frames, 95.9 MB in cells); traffic of one size needs more only with another factor",
     }
@@ -553,13 +553,13 @@ def table(data):
                 f"{theirs[0]:g} MB: simulation, {readouts} readouts, Poisson, payload × k = 1.5 [MB]",
                 (found[0] * published.K, found[1] * published.K, found[2]),
                 *theirs,
-                "if the paper's values include k and its traffic is as random; the text does not say so",
+                "assumes that the paper's values include k and that its traffic is as random; the text does not say so",
             )
     add(
         "115 MB: bound for any arrivals × 1.5 [MB]",
         bare.bound_bytes * 1.5e-6,
         *published.SIMULATION_600_MB,
-        "S(I/O - 1)/2 × k: the published simulation is this bound with k applied, within its error (our inference; the paper does not say it)",
+        "S(I/O - 1)/2 × k: the published simulation is this bound with k applied, within its error (our inference, not the paper's)",
     )
     for traffic, explanation in (
         ("even", "even intervals, real TCP; the exact formula with headers gives 51.8 MB in frames"),
@@ -590,7 +590,7 @@ def table(data):
         highest_rate(27e6, 5e6, mtu=1500, readouts=48) * 1e-3,
         published.SHALLOW_RATE_KHZ,
         0,
-        "even intervals, frames, no limit of a port. At the paper's 1.8 kHz k = 1.5 times the formula's 9 MB is 13 MB of 27, so a limit of the port or random arrivals must contribute",
+        "even intervals, frames, no limit of a port. At the paper's 1.8 kHz the formula gives 9 MB, and 13 MB with k = 1.5: less than the 27 MB of the switch. So a port limit or random arrivals must contribute",
     )
     found = statistics(data.get("laboratory_reach", []), "rate_khz", size_mb=5)
     if found:
@@ -647,7 +647,7 @@ def table(data):
 
 
 def markdown(rows):
-    head = "| what | ours | paper | difference | explanation |\n|---|---|---|---|---|\n"
+    head = "| quantity | Rodeo | paper | difference | explanation |\n|---|---|---|---|---|\n"
     return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
