@@ -105,7 +105,7 @@ TEST(MakePipe, AtTheLimitOfDescriptorsNoneIsLost) {
   low.rlim_cur = 64;
   ::setrlimit(RLIMIT_NOFILE, &low);
   while (UniqueFd one{::open("/dev/null", O_RDONLY | O_CLOEXEC)}) open.push_back(std::move(one));
-  std::vector<bool> made;  // with no, one and two free descriptors
+  std::vector<bool> made;  // results with no, one and two free descriptors
   for (int left = 0; left < 3; ++left) {
     made.push_back(make_pipe().has_value());
     if (!open.empty()) open.pop_back();

@@ -10,7 +10,7 @@ namespace rodeo::bench {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::chrono::milliseconds kShort{1};  // eight tries of a mebibyte or more each
+constexpr std::chrono::milliseconds kShort{1};  // this allows eight tries of at least a mebibyte
 
 TEST(Ceilings, StoresGoRoundInTheWholeMemory) {
   std::vector<std::byte> memory(6 * kMiB + 64);

@@ -200,7 +200,7 @@ TEST_F(LineCheckTest, NewLinesAreFine) {
 
 TEST_F(LineCheckTest, ASuperpageWhoseFirstLineIsTheOldOneIsStale) {
   check(0, 1, 1);
-  check(1, 1, 1);  // at another place: allowed
+  check(1, 1, 1);  // the same line at another place is allowed
   EXPECT_EQ(check_->errors(), 0);
   check(0, 1, 2);
   EXPECT_EQ(check_->errors(), 1);

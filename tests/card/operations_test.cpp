@@ -188,7 +188,7 @@ TEST(UserLogic, RandomSizesAreTurnedOverOnlyIfNeeded) {
   };
   EXPECT_EQ(change_user_logic(*on.card, {.random_size = true}).error().code, "card.misbehaved") << "the bit does not change";
   on.function->after_write = [](unsigned, std::uint64_t, std::uint32_t) {};
-  on.function->words[{2, cru::reg("user_logic_event_size").offset}] = 0;  // as in a card on which it was never set
+  on.function->words[{2, cru::reg("user_logic_event_size").offset}] = 0;  // the register has never been set
   EXPECT_TRUE(change_user_logic(*on.card, {.system_id = 5}));
   EXPECT_EQ(read_user_logic(*on.card)->system_id, 5u);
 }

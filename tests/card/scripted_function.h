@@ -40,7 +40,7 @@ class ScriptedFunction : public pci::Function {
   /// Called before a read and after a write, with region and offset of the 32-bit word.
   std::function<void(unsigned, std::uint64_t)> before_read = [](unsigned, std::uint64_t) {};
   std::function<void(unsigned, std::uint64_t, std::uint32_t)> after_write = [](unsigned, std::uint64_t, std::uint32_t) {};
-  std::map<std::uint64_t, std::span<std::byte>> dma;  // by I/O address
+  std::map<std::uint64_t, std::span<std::byte>> dma;  // the keys are I/O addresses
   std::function<Result<void>()> fault = [] { return Result<void>{}; };
   int accesses = 0;
   bool bus_master = false;

@@ -8,7 +8,7 @@ import time
 from conftest import scaled
 
 CHROMIUM = "/usr/bin/chromium"
-LONG_S = 300.0  # so that a failing test ends
+LONG_S = 300.0  # ends a test that would hang
 
 
 @contextlib.contextmanager

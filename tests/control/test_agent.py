@@ -27,7 +27,7 @@ from rodeo.control.processes.hosts.local import LocalHost  # noqa: E402
 from rodeo.control.refused import Refused  # noqa: E402
 
 SCALE = float(os.environ.get("RODEO_TEST_TIMEOUT_SCALE", "1"))
-PATIENCE = 6 * SCALE  # of the host, so that a loaded machine causes no failure
+PATIENCE = 6 * SCALE  # long, so that a loaded machine causes no failure
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ def test_the_run_json_of_one_run_is_not_written_over_with_that_of_another(copied
     file = copied_in_a_run / "runs" / "000001" / "run.json"
     for each in [*copied_in_a_run.glob("runs.db*"), copied_in_a_run / "journal.jsonl"]:
         each.unlink()
-    (copied_in_a_run / "runs" / "000001").rename(copied_in_a_run / "away")  # so that the number is used again
+    (copied_in_a_run / "runs" / "000001").rename(copied_in_a_run / "away")  # without it, the number is used again
 
     async def work(database):
         number = await database.writer.open_run("lab", "test", "ana", "", {"classes": {}}, "build", [])

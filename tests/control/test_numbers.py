@@ -145,7 +145,7 @@ def test_events_are_those_that_every_readout_has_built_by_all_of_its_robs():
     assert got["events"] == 90 and got["incomplete"] == 4 and got["incomplete_ppm"] == pytest.approx(1e6 * 4 / 290)
 
 
-FULL_MODE = {  # of a real readout of examples/full-mode.toml
+FULL_MODE = {  # the status of a real readout of examples/full-mode.toml
     "fragments": {"built": 180_000, "events": 60_000, "incomplete": 0},
     "robs": [{"source_id": "0x00610100", "groups": 3, "open_events": 0, "links": []}],
 }

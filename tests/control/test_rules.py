@@ -386,7 +386,7 @@ def test_a_shelf_is_kept_over_a_restart_and_what_is_taken_back_asks_again():
     kept = [
         {name: value for name, value in one.as_json().items() if not name.startswith("shelved")}
         for one in book.standing()
-    ]  # as stored in the database
+    ]  # the alarms as the database stores them
     again = Book(json.loads(json.dumps(kept)), json.loads(json.dumps(book.shelf())))
     assert again.standing() == book.standing() and again.evaluate([DARK], 2) == []
     assert again.shelve("mine", "ana", None).asks and again.shelf() == {}

@@ -179,7 +179,7 @@ def test_acceptance_13_a_stale_number_is_refused_after_control_changed_hands(roo
         eve.post("/api/commands/release")
         assert (
             ana.post("/api/commands/start", json={"fence": old}).status_code == 409
-        )  # control is free again, but earlier requests stay stale
+        )  # control is free again, but requests with the old fencing number stay stale
 
 
 def test_a_command_whose_sender_loses_control_before_it_begins_is_refused(room):
@@ -492,5 +492,5 @@ def test_a_port_that_is_taken_and_an_address_of_another_host_have_their_own_advi
         _bound_port(taken.getsockname())
     assert (found.value.code, found.value.next) == ("control.listen", "use another port, or 0 for a free one")
     with pytest.raises(Refused) as found:
-        _bound_port(("192.0.2.1", 0))  # for documents: no host has it
+        _bound_port(("192.0.2.1", 0))  # this address is reserved for documents: no host has it
     assert found.value.code == "control.listen" and "use an address of this host" in found.value.next

@@ -158,7 +158,7 @@ def test_a_job_in_which_nothing_runs_any_more_is_given_back(place, cluster):
 
             await until(is_given_back)
             assert await until(lambda: tried(host.list())) == []
-            await host.launch(spec("short", "true"))  # the host can be allocated again
+            await host.launch(spec("short", "true"))  # the host gets a new job
             assert (await ended(host, "short")).exit_status == 0
 
     asyncio.run(test())
@@ -209,7 +209,7 @@ def test_acceptance_22_a_cancelled_job_lets_its_processes_end_and_their_exits_ar
                 "orderly": (4, None),
                 "stray": (None, signal.SIGTERM),
             }
-            assert "draining" in await host.tail("orderly", 10)  # from the shared file system: the agent is gone
+            assert "draining" in await host.tail("orderly", 10)  # the log survives the agent: the disk is shared
             with pytest.raises(Refused) as refused:
                 await host.signal("orderly", signal.SIGTERM)
             assert refused.value.code == "control.not_launched"

@@ -203,7 +203,7 @@ def after_some_looks(fault, room=None, dead=None, begin=BEGIN):
 
 
 STOPPED = {"accepted": 0, "built": 0}  # the cards are busy: triggers are offered, none is accepted
-FULL = {  # process -> what says so, and the first cause
+FULL = {  # full process -> the statuses that report it, and the first cause
     "cards": ({}, None),  # the cards are busy because of the stages after them, which say nothing
     "router": (
         {"router": {"standing": [{"name": "reader", "waits_for": "pages", "seconds": 9.0}]}},
@@ -401,7 +401,7 @@ def test_a_readout_without_which_the_run_goes_on_may_build_nothing(classes):
     assert after_some_looks({"of": {"readout-1": 0}}, room)[0].word == NO_DATA, "no readout of the run builds"
 
 
-LEFT_OUT = {  # alarm -> what a readout says that raises it, unless it is left out
+LEFT_OUT = {  # alarm -> the status that raises it, unless the readout is left out
     "stall:readout-2": {},
     "back_pressure:readout-2": {"limited_by_now": "writer"},
     "incomplete": {"fragments": {"built": 10**6, "incomplete": 9 * 10**5}},
@@ -453,7 +453,7 @@ def test_what_is_left_out_is_in_no_number_of_the_run():
     ("lost", "word"), [({"lost": 0}, "RUNNING"), ({"lost": 1}, LOSES_DATA), ({"card_lost": 2}, LOSES_DATA)]
 )
 def test_lost_chunks_of_readouts_and_cards_reach_the_headline(lost, word):
-    assert after_some_looks(lost)[0].word == word  # of 1,800 chunks between two looks; the limit is 1 of 1,000
+    assert after_some_looks(lost)[0].word == word  # a look has 1,800 chunks; the limit is 1 lost chunk of 1,000
 
 
 def test_links_that_are_out_of_the_build_lose_nothing():

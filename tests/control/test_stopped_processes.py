@@ -28,7 +28,7 @@ STOPS = {
 def room(place):
     shutil.copytree(ROOT / "examples" / "systems" / "farm", place / "farm")
     shutil.copy(ROOT / "examples" / "systems" / "farm.toml", place)
-    with RunningRoom(place / "farm.toml", patience=1.0) as room:  # as a user has it
+    with RunningRoom(place / "farm.toml", patience=1.0) as room:  # the default patience
         room.command("launch")
         yield room
 

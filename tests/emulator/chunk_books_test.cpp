@@ -11,11 +11,11 @@ TEST(OpenBlockBooks, AChunkHasTheFateOfTheBlockThatItBeginsIn) {
   OpenBlockBooks books;
   const auto of = [&](BlockFate fate) { return sums.chunks[static_cast<std::size_t>(fate)]; };
   books.begins(3);
-  books.ends(BlockFate::sent, true, sums);  // the third continues in the next block
-  books.ends(BlockFate::lost, true, sums);  // only its middle: it is cut short
+  books.ends(BlockFate::sent, true, sums);  // the third chunk continues in the next block
+  books.ends(BlockFate::lost, true, sums);  // the block has only the middle of the third chunk, which is cut short
   books.ends(BlockFate::corrupted, true, sums);
   books.begins(2);
-  books.ends(BlockFate::lost, true, sums);  // its end and two more chunks; the second continues
+  books.ends(BlockFate::lost, true, sums);  // the end of the third chunk, and two more; the second of these continues
   EXPECT_EQ(of(BlockFate::sent), 3U);
   EXPECT_EQ(of(BlockFate::lost), 2U);
   EXPECT_EQ(of(BlockFate::corrupted), 0U);

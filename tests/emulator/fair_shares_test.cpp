@@ -62,7 +62,7 @@ class Workers {
     std::uint64_t next_ns = 0;
     std::uint64_t done = 0;
     std::uint64_t waits = 0;
-    unsigned waited = 0;  // since its last piece
+    unsigned waited = 0;  // calls that waited since the last piece
     bool satisfied = false;
   };
   /// Other members wait half of the time for a processor.

@@ -47,7 +47,7 @@ TEST(FrameBooks, WhatFollowsAnUnreadablePageInASuperpageIsCorrupted) {
   frame(books, 2);
   frame(books, 1, true, false);
   books.superpage_ends(true, 10);
-  frame(books, 1, false, true);  // and the end of the last frame, too
+  frame(books, 1, false, true);  // this page also has the end of the last frame
   books.superpage_ends(true, 10);
   EXPECT_EQ(books.sent(), 2U);
   EXPECT_EQ(books.corrupted(), 1U);

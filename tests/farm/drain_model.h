@@ -99,11 +99,11 @@ class DrainModel {
   struct Node {
     farm::EventCollector collector;
     std::vector<Event> slots;
-    std::vector<Decision> unsafe;  // in order
-    std::size_t said = 0;          // number of these sent in this session
+    std::vector<Decision> unsafe;  // decisions that are not safe yet, in order
+    std::size_t said = 0;          // number of unsafe decisions that this session has sent
     std::uint32_t session = 1;
     bool silent = false;
-    bool anew = false;  // restarted, and its supervisor does not know it yet
+    bool anew = false;  // the node was restarted, and its supervisor does not know it yet
   };
   struct Readout {
     readout::FragmentBook book;
@@ -118,14 +118,14 @@ class DrainModel {
     dispatch::ClearBook clears;
     std::vector<std::uint64_t> assigned_ns;  // by id
     std::uint64_t clock_ns = 1;
-    std::uint32_t told = 0;  // a bit for each id
-    std::uint32_t left = 0;  // the same for untold ids that left the books or were never in them
+    std::uint32_t told = 0;  // a bit for each id whose trigger the supervisor has got
+    std::uint32_t left = 0;  // a bit for each other id that left the books or was never in them
     dispatch::CommonSpan span;
-    std::vector<std::string> said;     // by readout: the reports that `span` got, for text()
-    std::vector<std::uint32_t> found;  // by id: a bit for each readout that has reported it
+    std::vector<std::string> said;     // for each readout: its reports to `span`, for text()
+    std::vector<std::uint32_t> found;  // for each id: a bit for each readout that has reported it
     bool again_was_last = false;
     std::uint32_t last_node = 0;     // the last node that got an event
-    std::vector<std::uint32_t> had;  // by id: the node that has it or had it last
+    std::vector<std::uint32_t> had;  // for each id: the node that has it or had it last
     /// The contents of `clears`, for text().
     struct Clear {
       std::uint64_t id = 0;
@@ -176,7 +176,7 @@ class DrainModel {
   std::uint32_t happened_ = 0;  // triggers so far
   std::uint32_t faults_ = 0;
   bool stands_still_ = false;
-  std::vector<std::uint8_t> time_outs_;  // by event, at most sizes_.time_outs
+  std::vector<std::uint8_t> time_outs_;  // for each event; at most sizes_.time_outs
   std::shared_ptr<Supervisor> supervisor_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<std::shared_ptr<Readout>> readouts_;

@@ -51,7 +51,7 @@ class StateTable {
  private:
   struct Slot {
     std::uint64_t first = 0;
-    std::uint64_t marks = 0;  // and the other bits of the hash
+    std::uint64_t marks = 0;  // the marks, and the other bits of the hash
   };
   static std::size_t find(const std::vector<Slot>& slots, const Hash& hash) {
     std::size_t at = (hash.first * 0x9e3779b97f4a7c15U) >> 20 & (slots.size() - 1);
@@ -123,7 +123,7 @@ struct Search {
 
  private:
   static constexpr std::uint32_t kLongestWalk = 400;   // random acts; most change nothing
-  static constexpr std::uint32_t kFaultsAreRare = 12;  // otherwise all faults come at the beginning
+  static constexpr std::uint32_t kFaultsAreRare = 12;  // if faults were frequent, all would come at the beginning
   struct Step {
     std::uint32_t from = 0;
     DrainModel::Act act = DrainModel::Act::count;

@@ -156,7 +156,7 @@ class ScriptedSupervisor {
         bus_(bus) {}
 
   std::vector<std::string> recorders;          ///< sent in the welcome
-  std::vector<formats::AssignedEvent> events;  ///< to be assigned, in this order
+  std::vector<formats::AssignedEvent> events;  ///< events that it will assign, in this order
   std::map<std::uint64_t, std::vector<formats::EventDecision>> decisions;
   std::vector<formats::NodeHello> hellos;
   std::set<std::uint64_t> let_go;  ///< sent in the next welcome

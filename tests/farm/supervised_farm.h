@@ -290,8 +290,8 @@ class ToldNode {
   std::uint64_t session_ = 0;
   std::uint64_t assigned_ = 0;
   std::vector<formats::EventDecision> decisions_;  // not safe
-  std::uint64_t said_ = 0;                         // in this session
-  std::uint64_t safe_ = 0;                         // in this session
+  std::uint64_t said_ = 0;                         // decisions that this session has sent
+  std::uint64_t safe_ = 0;                         // decisions that this session has acknowledged
 };
 
 /// One supervisor with a bus, a trigger, readouts and nodes.

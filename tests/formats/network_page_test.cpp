@@ -274,7 +274,7 @@ TEST(NetworkPage, EmptyChunksAreNoMoreThanBytes) {
   EXPECT_EQ(sender.collector.links[2].size(), 1000U);
   EXPECT_GE(sender.bytes, 1000U);
   auto page = example();
-  page[36] = std::byte{25};  // in a run of 24 bytes
+  page[36] = std::byte{25};  // the run has only 24 bytes
   page[44] = std::byte{0};
   page[4] = std::byte{48};
   page.resize(48);

@@ -142,9 +142,9 @@ TEST(RdhRules, EachEndpointHasItsOwnUsualOrbits) {
 
 TEST(RdhRules, AnUnusualOrbitIsAnErrorWhereFramesAreMissingAndNotWhereTriggersMakeIt) {
   for (const bool shared : {false, true}) {
-    for (const bool in_turn : {false, true}) {  // links one after the other, or in turn
+    for (const bool in_turn : {false, true}) {  // links come one after the other, or in turn
       const RdhStream stream{.shared_packet_counter = shared, .orbits = mostly_next(100)};
-      std::vector<std::size_t> frame{90, 91, 92};  // of the first link
+      std::vector<std::size_t> frame{90, 91, 92};  // a frame of the first link
       Bytes file = stream.file();
       if (in_turn) {
         file.clear();
@@ -177,10 +177,10 @@ TEST(RdhRules, APeriodOfPacketCountersIsFoundInContinuousDataAlone) {
 TEST(RdhRules, TimeFramesWithUnusualOrbitsAreWholeIfTheLinksOwnCounterFollows) {
   RdhStream stream{.links = {2}, .orbits = {}, .time_frame = rdh_trigger::kTimeFrame};
   for (std::uint32_t orbit = 64; stream.orbits.size() < 400; ++orbit) {
-    if (orbit % 32 == 0 || orbit % 5 != 0) stream.orbits.push_back(orbit);  // a trigger leaves out some
+    if (orbit % 32 == 0 || orbit % 5 != 0) stream.orbits.push_back(orbit);  // the triggers leave out some orbits
   }
   const std::uint64_t before = frames_of(stream, 32).flagged;
-  EXPECT_LE(before, 1U);  // until the steps are known
+  EXPECT_LE(before, 1U);  // the decoder flags one frame until it knows the steps
   EXPECT_EQ(frames_of(stream, 32, {600, 601, 602}).flagged, before + 1);
 }
 

@@ -19,7 +19,7 @@ struct RdhStream {
   bool shared_packet_counter = false;
   bool page_by_page = true;  ///< links take turns after each page; false: after each frame
   std::vector<std::uint32_t> orbits{100, 101, 102, 103};
-  std::uint32_t pages = 3;  ///< per frame; the last page has only a header
+  std::uint32_t pages = 3;  ///< pages of a frame; the last page has only a header
   std::uint16_t payload = 96;
   std::uint8_t first_packet = 0;
   std::uint32_t time_frame = rdh_trigger::kHeartbeat;  ///< additional trigger bits of the first frame of a time frame

@@ -26,9 +26,9 @@ struct OpenFrame {
   bool stopped = false;
   std::uint8_t status = 0;
   std::vector<std::byte> bytes;
-  std::size_t padding = 0;  // after the last payload
-  std::size_t length = 0;   // up to there, without a maximum
-  std::size_t came = 0;     // with the padding
+  std::size_t padding = 0;  // bytes after the last payload
+  std::size_t length = 0;   // bytes up to the padding, without a maximum
+  std::size_t came = 0;     // bytes with the padding
 };
 
 /// Whether the pieces of joined frames in the superpages equal the joined frames. `lies_there`: whether a piece is in a

@@ -34,11 +34,11 @@ void use(const Json& value) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size > 4096) return 0;  // the twin below recurses as deep as the text
+  if (size > 4096) return 0;  // the twin below recurses to the depth of the text
   const std::string line(reinterpret_cast<const char*>(data), size);
   const auto parsed = Json::parse(line);
   const auto twin = nlohmann::ordered_json::parse(line, nullptr, false);
-  const bool has_nul = line.find('\0') != std::string::npos;  // where the library's reading ends
+  const bool has_nul = line.find('\0') != std::string::npos;  // the library stops reading at a NUL
   FUZZ_CHECK(parsed.has_value() == (!twin.is_discarded() && !has_nul && depth_of(twin) <= Json::kDeepest));
   if (parsed) {
     FUZZ_CHECK(parsed->dump(0) == twin.dump());

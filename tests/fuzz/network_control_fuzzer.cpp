@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                    reinterpret_cast<const std::byte*>(data) + size);
   std::span<const std::byte> rest(all);
   for (;;) {
-    const std::vector<std::byte> exact(rest.begin(), rest.end());  // so that reads beyond the end are detected
+    const std::vector<std::byte> exact(rest.begin(), rest.end());  // exact size: the sanitizer detects reads beyond the end
     const auto taken = take_control(exact);
     if (!taken || !*taken) break;
     const std::size_t bytes = (*taken)->bytes;

@@ -20,7 +20,7 @@ using namespace rodeo::test;
 namespace pci = card::pci;
 namespace vfio = formats::vfio_user;
 
-constexpr std::size_t kMostBytes = 64 << 10;  // of answers: the socket accepts them without a reader
+constexpr std::size_t kMostBytes = 64 << 10;  // limit of the answers: the socket accepts them without a reader
 constexpr std::size_t kMemoryBytes = 64 << 10;
 
 bool known(const Error& error) {

@@ -274,7 +274,7 @@ def base_initrd(kernel_files, modules, script, programs=()):
 @dataclass
 class Boot:
     log: str
-    status: int | None  # of the script; None if the guest did not get that far
+    status: int | None  # the exit status of the script; None if the guest did not reach it
     seconds: float
     qemu: str = ""  # output of QEMU itself
 

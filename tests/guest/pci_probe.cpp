@@ -176,7 +176,7 @@ std::uint64_t bus_address(Edu& edu, std::uint64_t iova) {
 
 void dma(Edu& edu, HugeMemory& memory, std::uint64_t iova) {
   for (std::size_t i = 0; i < kDmaBytes; ++i) memory.bytes[i] = pattern(i);
-  const std::size_t back = kHugePage + 0x3000;  // in the second huge page
+  const std::size_t back = kHugePage + 0x3000;  // this offset is in the second huge page
   const int event = need(edu.function->interrupt(0), "interrupt");
   expect(edu.transfer(bus_address(edu, iova), kBuffer, kInterrupt), "DMA to the card", fmt::format("{} bytes", kDmaBytes));
   expect(counted(event) && (edu.get(kInterruptStatus) & kDmaInterrupt) != 0, "interrupt at the end of DMA");
@@ -198,7 +198,7 @@ int run(std::vector<std::string> arguments, bool as_user, bool kill_when_mapped 
   if (child == 0) {
     ::dup2(out[1], 1);
     ::close(out[0]);
-    const gid_t readout = 2000;  // in the guest's /etc/group
+    const gid_t readout = 2000;  // this group is in the guest's /etc/group
     if (as_user && (::setgroups(1, &readout) != 0 || ::setgid(1000) != 0 || ::setuid(1000) != 0)) ::_exit(99);
     std::vector<char*> argv{const_cast<char*>("/bin/pci_probe")};
     for (std::string& argument : arguments) argv.push_back(argument.data());

@@ -62,7 +62,7 @@ def check_commands(result):
     said = result.log.split("command: rodeo card ")[1:]
     assert len(said) == 7 and all("command: status 0" in text for text in said), said
     assert '"hex": "0x010000ed"' in said[0]
-    assert '"hex": "0xedcba987"' in said[1] and '"hex": "0xedcba987"' in said[2]  # it answers with the complement
+    assert '"hex": "0xedcba987"' in said[1] and '"hex": "0xedcba987"' in said[2]  # edu answers with the complement
     assert '"kept":true' in said[4] and '"clients":[]' in said[4]
     assert said[6].split("command:")[0].split("\n", 1)[1].strip() == "[]"  # edu is not a readout card
 
@@ -107,7 +107,7 @@ def test_uio_without_an_iommu(guest):
     check_commands(result)
     assert (
         "error[card.driver]: 0000:01:00.0: the card is driven by uio_pci_generic" in result.log
-    )  # before vfio-pci was requested
+    )  # vfio-pci was not requested yet
     assert {
         "identification",
         "every byte came back",

@@ -335,7 +335,7 @@ TEST_F(RecordedFile, ALoopCountsOnPastFlippedIds) {
     // In each pass the ids of all links continue from the same number, chunk by chunk, except flipped ids.
     const formats::Provable provable(5, false, bits);
     std::vector<std::uint32_t> seen(8);
-    std::map<std::uint32_t, std::map<std::uint32_t, std::size_t>> begins;  // of each pass
+    std::map<std::uint32_t, std::map<std::uint32_t, std::size_t>> begins;  // the beginnings of each pass
     for (const SeenChunk& chunk : chunks) {
       const std::uint32_t n = seen[chunk.link]++;
       ++begins[n / 1000][(chunk.l1id - n % 1000) & provable.l1id_mask()];

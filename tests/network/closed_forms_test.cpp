@@ -36,7 +36,7 @@ TEST(ClosedForms, GiveThePublishedFormulaAsPrinted) {
 
 TEST(ClosedForms, TheBoundIsThatOfEventsOneAfterAnother) {
   EXPECT_NEAR(at(5, 12).bound_bytes.value(), 77.5e6, 1);
-  EXPECT_NEAR(at(5, 1).bound_bytes.value(), 77.5e6, 1);  // at any rate
+  EXPECT_NEAR(at(5, 1).bound_bytes.value(), 77.5e6, 1);  // the bound does not depend on the rate
   // I/O = 2.5, all events at once: two are live when the third has arrived.
   const auto broken =
       closed_forms({.event_bytes = 1e6, .event_rate_hz = 1, .input_bps = 25e9, .output_bps = 10e9, .ports = 3});

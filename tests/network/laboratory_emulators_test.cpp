@@ -196,7 +196,7 @@ TEST_F(Pool, TheMemoryOfAPortIsItsOwn) {
   SwitchBuffer buffer = shared(1000);
   buffer.dedicated_bytes_per_port = 500;
   ASSERT_TRUE(pool_->set(buffer));
-  EXPECT_EQ(admit(0, 1500), kPass);  // 500 of its own, and all shared memory
+  EXPECT_EQ(admit(0, 1500), kPass);  // the port has 500 of its own, and takes all shared memory
   EXPECT_EQ(admit(0, 100), kDrop);
   EXPECT_EQ(admit(1, 500), kPass);
   EXPECT_EQ(admit(1, 100), kDrop);
@@ -207,16 +207,16 @@ TEST_F(Pool, TheMemoryOfAPortIsItsOwn) {
   for (const std::size_t bytes : {500u, 1000u}) EXPECT_EQ(release(1, bytes), kPass);
   EXPECT_EQ(release(0, 500), kPass);
   EXPECT_EQ(pool_->occupancy().value(), 0);
-  EXPECT_EQ(admit(1, 1500), kPass);  // as at the start
+  EXPECT_EQ(admit(1, 1500), kPass);  // the memory is as free as at the start
 }
 
 TEST_F(Pool, ADynamicThresholdLeavesRoomForOtherPorts) {
   SwitchBuffer buffer = shared(3000);
   buffer.dynamic_threshold = 0.5;
   ASSERT_TRUE(pool_->set(buffer));
-  EXPECT_EQ(admit(0, 1000), kPass);  // half of the free 3000
+  EXPECT_EQ(admit(0, 1000), kPass);  // a port may take half of the free 3000
   EXPECT_EQ(admit(0, 100), kDrop);   // 1100 would exceed half of 2000
-  EXPECT_EQ(admit(1, 1000), kPass);  // half of 2000
+  EXPECT_EQ(admit(1, 1000), kPass);  // half of the remaining 2000
   EXPECT_EQ(admit(1, 60), kDrop);
   EXPECT_EQ(release(0, 1000), kPass);
   EXPECT_EQ(pool_->port(0)->drops.threshold, 1u);

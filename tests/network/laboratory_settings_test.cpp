@@ -73,7 +73,7 @@ TEST(VetoRule, GrowsWithTheStall) {
   for (int milliseconds = 0; milliseconds < 200; ++milliseconds) {
     const double stall = milliseconds * 1e-3;
     const double now = added_by_stall(small(), stall);
-    EXPECT_GE(now, before - 0.01) << stall;  // grows in steps of an event
+    EXPECT_GE(now, before - 0.01) << stall;  // the value grows in steps of an event
     before = now;
   }
 }
@@ -97,7 +97,7 @@ TEST(VetoRule, NamesWhatTheMachineDid) {
                         .left_in_pool_bytes = 1514,
                         .counting_lateness_seconds = 0.16};
   EXPECT_THAT(veto_reasons(small(), all, {}), SizeIs(7));
-  EXPECT_THAT(veto_reasons(small(), {.counting_lateness_seconds = 0.14}, {}), IsEmpty());  // of 3 s
+  EXPECT_THAT(veto_reasons(small(), {.counting_lateness_seconds = 0.14}, {}), IsEmpty());  // 0.14 s in a run of 3 s
   EXPECT_THAT(veto_reasons(small(), {.request_lateness_seconds = 0.1}, {}),
               testing::ElementsAre(HasSubstr("a request was 100.00 ms late")));
   EXPECT_THAT(veto_reasons(small(), {.request_lateness_seconds = 0.1}, {.most_added_occupancy = 10}), IsEmpty());

@@ -86,7 +86,7 @@ class SlowSimulator {
   struct Event {
     Picoseconds time;
     std::uint32_t rank;
-    std::uint64_t key;  // order at the same time
+    std::uint64_t key;  // decides the order of actions of one time
     std::uint64_t order;
     std::function<void()> action;
     bool operator<(const Event& other) const {
@@ -101,7 +101,7 @@ class SlowSimulator {
   struct Flow {
     TcpSender sender;
     TcpReceiver receiver;
-    std::vector<Fragment> fragments;  // all fragments ever
+    std::vector<Fragment> fragments;  // all fragments since the start
     std::size_t received = 0;
   };
   struct DataPacket {
@@ -115,8 +115,8 @@ class SlowSimulator {
     Occupancy bytes;
   };
   struct Node {
-    std::deque<std::pair<std::uint32_t, std::uint32_t>> asking;  // event, next readout
-    std::deque<Stored> stored;                                   // in its port
+    std::deque<std::pair<std::uint32_t, std::uint32_t>> asking;  // the event, and the readout that is next
+    std::deque<Stored> stored;                                   // packets in the node's port
     Picoseconds port_free = 0;
     std::vector<std::deque<std::pair<DataPacket, Occupancy>>> waiting;  // virtual output queues
     std::uint32_t turn = 0;

@@ -64,7 +64,7 @@ TEST_F(Receiver, ReportsWhatIsBehindAGapLatestFirst) {
   EXPECT_EQ(blocks(), "7-8 3-5");
   receive(10);
   receive(13);
-  EXPECT_EQ(blocks(), "13-14 10-11 7-8");  // at most three
+  EXPECT_EQ(blocks(), "13-14 10-11 7-8");  // an acknowledgement has at most three blocks
   receive(5);
   EXPECT_EQ(blocks(), "3-6 13-14 10-11");
 }
@@ -75,7 +75,7 @@ TEST_F(Receiver, AClosedGapIsAcknowledgedAtOnce) {
   EXPECT_EQ(receive(2), 1u);
   EXPECT_EQ(ack_.cumulative, 7u);
   EXPECT_EQ(ack_.blocks, 0u);
-  EXPECT_EQ(receive(7), 0u);  // then every second one again
+  EXPECT_EQ(receive(7), 0u);  // then the receiver acknowledges every second segment again
 }
 
 TEST_F(Receiver, SaysWhenSomethingComesTwice) {

@@ -80,7 +80,7 @@ TEST_F(Sender, ASingleLossIsRepairedInOneRoundTripAndHalvesTheWindow) {
   acknowledge(10, 5, {{6, 9}});
   EXPECT_EQ(sent(), "5*");
   EXPECT_EQ(sender_.state(), TcpSender::State::recovery);
-  EXPECT_EQ(sender_.threshold(), 12u);  // half of the 25 that slow start has reached from 20
+  EXPECT_EQ(sender_.threshold(), 12u);  // half of 25, the window that slow start has reached from 20
   for (std::uint32_t end = 10; end <= 20; ++end) acknowledge(10, 5, {{6, end}});
   EXPECT_EQ(sent(), "");  // nothing else is lost
   acknowledge(20, 20);
@@ -110,7 +110,7 @@ TEST_F(Sender, ALostRetransmissionIsSentAgainWhenALaterOneArrives) {
   sent();
   acknowledge(10, 0, {{2, 20}});  // 0 and 1 are lost
   EXPECT_EQ(sent(), "0-1*");
-  acknowledge(20, 0, {{1, 20}});  // only 1 has arrived the second time
+  acknowledge(20, 0, {{1, 20}});  // of the two retransmissions, only 1 has arrived
   EXPECT_EQ(sent(), "0*");
   acknowledge(30, 20);
   EXPECT_EQ(sender_.state(), TcpSender::State::open);
@@ -137,7 +137,7 @@ TEST_F(Sender, ALoneSegmentIsProbedWhereTheTimeOutWouldBe) {
   write(0, 2);
   acknowledge(10, 1);
   sent();
-  EXPECT_EQ(deadline_ms(), 10u + 10 + 200);  // that of the time-out, which is before 2 x 10 + 200
+  EXPECT_EQ(deadline_ms(), 10u + 10 + 200);  // the deadline of the time-out, which is before that of a probe, 2 x 10 + 200
   expire();
   EXPECT_EQ(sent(), "1*");
   EXPECT_EQ(sender_.counts().probes, 1u);
@@ -166,7 +166,7 @@ TEST_F(Sender, AProbeSendsNewDataIfThereIsSome) {
   start(4);
   write(0, 10);
   EXPECT_EQ(sent(), "0-3");
-  expire();  // the round trip is unknown: after the first time-out of a second
+  expire();  // the round trip is unknown, so the first time-out comes after a second
   EXPECT_EQ(sender_.counts().timeouts + sender_.counts().probes, 1u);
 }
 

@@ -221,7 +221,7 @@ TEST(Trains, TellTheSameSeriesAsAnUnseenRunWhenTheyGoBack) {
   Observers observers;
   observers.occupancy = [&](const OccupancySample& sample) {
     ++samples;
-    EXPECT_EQ(sample.time_ns, samples * observers.occupancy_interval_ns);  // in order, none twice
+    EXPECT_EQ(sample.time_ns, samples * observers.occupancy_interval_ns);  // samples are in order, and none comes twice
     largest = std::max(largest, sample.max_bytes);
   };
   std::uint64_t told = 0;

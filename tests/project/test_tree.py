@@ -98,8 +98,8 @@ FOLDERS = [
     "run",
     "http",
     "cli",
-]  # of the control room: each imports what stands before it
-NOT = {"database": {"processes"}}  # and not these
+]  # of the control room: each folder imports only folders before it
+NOT = {"database": {"processes"}}  # further forbidden imports
 
 
 def test_folders_of_the_control_room_import_only_what_lies_below_them():

@@ -79,8 +79,8 @@ class EventWindowTest : public testing::Test, private EventWindowHost {
   std::optional<EventWindow> window_;
   std::vector<std::pair<Sequence, std::ptrdiff_t>> named_;
   std::vector<std::size_t> waited_with_;
-  std::vector<bool> was_held_;                                 // at each call of set_waiting()
-  std::vector<std::vector<std::uint32_t>> missing_of_let_go_;  // of each fragment that the consumer had to release
+  std::vector<bool> was_held_;                                 // recorded at each call of set_waiting()
+  std::vector<std::vector<std::uint32_t>> missing_of_let_go_;  // for each fragment that the consumer had to release
 };
 
 TEST_F(EventWindowTest, EventsAreNamedByTheirFirstChunkAndPublishedInOrder) {

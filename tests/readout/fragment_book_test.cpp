@@ -255,7 +255,7 @@ TEST(FragmentBookWraps, AHundredThousandEventsAreHeldOverAWrapOf24AndOf32Bits) {
     const std::uint64_t first = (std::uint64_t{1} << bits) - kHeld / 2;
     for (std::uint64_t id = first; id < first + kHeld; ++id) {
       FragmentPtr fragment = pool.make(id);
-      fragment->l1id = ids.l1id(0, static_cast<std::int64_t>(id));  // as in headers: a wrapped id looks like the past
+      fragment->l1id = ids.l1id(0, static_cast<std::int64_t>(id));  // ids in headers are narrow: a wrapped id looks old
       ASSERT_EQ(book.take(fragment, 0), Taken::kept) << id;
     }
     EXPECT_EQ(book.counts().late, 0u) << bits;

@@ -31,7 +31,7 @@ struct SeenFragment {
   std::uint32_t removed = 0;
   std::vector<std::uint32_t> missing_links;
   std::vector<std::uint32_t> removed_links;
-  std::map<std::uint32_t, std::vector<std::byte>> data;  // by link id
+  std::map<std::uint32_t, std::vector<std::byte>> data;  // the keys are link ids
   std::map<std::uint32_t, ChunkHeader> headers;
   std::vector<std::uint32_t> order;  // link ids in their order in the fragment
   bool well_formed = true;

@@ -69,7 +69,7 @@ TEST_P(OrbitSteps, FullLosesNothing) {
 TEST_P(OrbitSteps, TheSequencerTakesEachFrameAtOnceOrWhenTheOtherLinksHaveComeToIt) {
   for (const bool full : {false, true}) {
     sequencing::Sequencer::Settings settings = sequencing::settings(kOrbitBits);
-    settings.reach = 256;  // as builders with the default window have it
+    settings.reach = 256;  // the reach of builders with the default window
     settings.window = 16384;
     settings.aside = 4096;
     const std::size_t links = full ? 1 : 3;

@@ -124,11 +124,11 @@ class ScenarioRun : private readout::EventBcids {
     std::vector<std::size_t> links;
     std::vector<std::size_t> chunks;
     std::size_t next = 0;           // next chunk
-    std::uint64_t now = 0;          // its event clock, which stops while there are chunks to read
-    std::uint64_t looked_at = 0;    // when it last had nothing to read
-    std::uint64_t returned = 1000;  // when its links were last all silent
-    std::uint64_t rests_until = 0;  // until then the CPU or the consumers are busy
-    bool waits = false;             // for another reader
+    std::uint64_t now = 0;          // the event clock of the worker, which stops while there are chunks to read
+    std::uint64_t looked_at = 0;    // the time at which it last had nothing to read
+    std::uint64_t returned = 1000;  // the time at which its links were last all silent
+    std::uint64_t rests_until = 0;  // the CPU or the consumers are busy until this time
+    bool waits = false;             // the worker waits for another reader
     std::uint64_t version = 0;
     bool over = false;
     Sequence oldest = 0;
@@ -427,7 +427,7 @@ class ScenarioRun : private readout::EventBcids {
     if (s_.listed) {
       of.listed_at.emplace_back(of.now, sequencer_.book().end());
       while (of.listed_at.size() > 1 && of.listed_at.front().first + s_.timeout * 1000 < of.now) {
-        if (!anything_lives(of)) raise(of, std::max(of.head, of.listed_at.front().second));  // live links will reach them
+        if (!anything_lives(of)) raise(of, std::max(of.head, of.listed_at.front().second));  // live links will reach these
         of.listed_at.erase(of.listed_at.begin());
       }
       if (all) raise(of, std::max(of.head, sequencer_.book().end()));
@@ -486,11 +486,11 @@ class ScenarioRun : private readout::EventBcids {
         if (alone && s_.links > 1 && s_.chunks[c].link != 0) {
           const bool lies = s_.fault != LinkFault::dead && s_.fault != LinkFault::silent;
           if (lies && s_.full && !(s_.listed && s_.bcid))
-            ++j.others_of_group;  // in a group each event comes once: it is unknown which chunk is wrong
+            ++j.others_of_group;  // each event of a group comes once: it is unknown which chunk is wrong
           else if ((lies || (s_.readers > 1 && !s_.listed)) && s_.links == 2)
-            ++j.others_of_two;  // two links that contradict each other
+            ++j.others_of_two;  // two links contradict each other
           else if (lies && s_.readers > 1 && !s_.listed)
-            ++j.others_read_later;  // links that could contradict it had not been read
+            ++j.others_read_later;  // a link that could contradict it had not been read
           else
             ++j.others_lost;
         }
@@ -562,7 +562,7 @@ class ScenarioRun : private readout::EventBcids {
                                         apart <= apart_at_most() || (s_.listed && !visible))) {
             ++j.lies;  // nothing contradicts a lone counter, or an error less than the distance of links
           } else if (c.fault == 'f') {
-            ++j.unknowable;  // an id that the link, or another link of its group, has just lost
+            ++j.unknowable;  // the link, or another link of its group, has just lost this id
           } else if (!visible && !s_.bcid && id == id_of(truth, s_.bits) &&
                      (s_.links == 1 || (s_.readers > 1 && !s_.listed) || longest_silence() > kScenarioStep ||
                       s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone ||
@@ -609,7 +609,7 @@ class ScenarioRun : private readout::EventBcids {
         else if (s_.links == 1 && (s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone))
           ++j.lied;  // nothing contradicts a lone counter
         else if (!s_.listed && s_.bits == 8 && longest_silence() > 256 - 64)
-          ++j.period;  // ids of 8 bits that repeat during a silence
+          ++j.period;  // ids of 8 bits repeat during a silence
         else
           ++missing;
       }
@@ -648,7 +648,7 @@ class ScenarioRun : private readout::EventBcids {
   std::vector<std::unique_ptr<readout::LinkSequence>> links_;
   readout::EventSet events_;
   readout::Turns turns_;
-  std::map<std::size_t, std::uint64_t> doubtful_chunks_;            // of each link
+  std::map<std::size_t, std::uint64_t> doubtful_chunks_;            // number of doubtful chunks of each link
   std::map<Sequence, std::pair<std::size_t, std::size_t>> strays_;  // link, chunk
   std::vector<std::vector<std::size_t>> waiting_;
   std::vector<readout::Decision> decisions_;

@@ -202,7 +202,7 @@ TEST(Pace, NumbersBetweenTwoSegmentsDoNotPutLinksApart) {
   pace.raise(10'000, 10'000 - 400);  // the link in front is at index 400
   pace.note(10'000, 9'980);
   EXPECT_TRUE(pace.tells(434)) << "20 events";
-  pace.raise(10'302, 10'300);  // at index 2 of the next segment
+  pace.raise(10'302, 10'300);  // this place is at index 2 of the next segment
   pace.note(10'302, 10'012);   // this link has not yet reached it
   EXPECT_TRUE(pace.tells(434));
   pace.raise(10'450, 10'300);

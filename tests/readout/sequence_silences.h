@@ -21,7 +21,7 @@ inline const char* name_of(Silence kind) {
 struct SilenceScenario : Scenario {
   Silence kind = Silence::none;
   std::uint64_t silent_for = 0;  // events
-  std::uint32_t lag = 0;         // of the slow link: at most a quarter of the period, more cannot be detected
+  std::uint32_t lag = 0;         // lag of the slow link, at most a quarter of the period; more cannot be detected
 };
 
 /// One reader and at least three links. Ids have 8 bits, or at least 16 bits for cases with resets.

@@ -51,11 +51,11 @@ struct Sizes {
   std::size_t pages = 4;       ///< per stream, at a time
   std::size_t kept = 0;        ///< fragments that the consumer keeps
   std::size_t copies = 0;
-  std::uint32_t bytes = 40;  ///< of a long chunk
+  std::uint32_t bytes = 40;  ///< size of a long chunk
   std::uint32_t part = 0;    ///< long chunks come in parts of this size; 0: whole
-  double is_long = 0;        ///< fraction of chunks
-  double flipped = 0;        ///< fraction of chunks; the next chunk of the link is flipped, too
-  double lost = 0;           ///< fraction of chunks and of list entries
+  double is_long = 0;        ///< fraction of long chunks
+  double flipped = 0;        ///< fraction of flipped chunks; the next chunk of the link is flipped, too
+  double lost = 0;           ///< fraction of lost chunks and list entries
   std::uint32_t silent_link = ~0U;
   std::uint32_t silent_from = 0;
   std::uint32_t silent_for = 0;
@@ -218,7 +218,7 @@ class BuilderRun {
           std::vector<std::byte> chunk(happens(s_.is_long) ? s_.bytes : 40);
           provable_.write(chunk, fids_[link].default_link_id(), id(at - behind));
           const bool flips = hurt[link] || happens(s_.flipped);
-          hurt[link] = flips && !hurt[link];  // two in a row
+          hurt[link] = flips && !hurt[link];  // two chunks in a row are flipped
           if (flips) chunk[random_() % 3] ^= std::byte{1} << (random_() % 8);
           add(runs, run, std::move(chunk));
           ++sent_;

@@ -73,7 +73,7 @@ TEST(VerifyRdh, FindsWrongOrbitsLinksAndBytes) {
   auto spoilt = frame(10, 4);
   spoilt[100] ^= std::byte{1};
   of.add(4, spoilt);
-  of.add(0, frame(10, 0));  // a second time
+  of.add(0, frame(10, 0));  // the same frame a second time
   of.add(5, frame(10, 9), chunk_status::kSoftwareTruncated);
   of.fragment.l1id = L1Id{10};
   VerifyRdhWork work({.seed = kSeed});
@@ -126,7 +126,7 @@ TEST(RdhExtractor, TimeFramesAreCountedOneByOneFromTheRunsPhase) {
 }
 
 TEST(RdhExtractor, AFrameThatHasLostItsBeginKeepsItsNumber) {
-  for (const std::uint32_t first : {96U, 100U, 103U}) {  // of frames of 8 orbits
+  for (const std::uint32_t first : {96U, 100U, 103U}) {  // time frames have 8 orbits
     auto extractor = make_rdh_extractor(8);
     EXPECT_EQ(number_of(*extractor, first, kBegin), 12U);
     for (std::uint32_t orbit = 1; orbit < 8; ++orbit)

@@ -203,7 +203,7 @@ TEST(EventNumbers, AFirstNumberThatIsTooHighHidesNoGap) {
 TEST(FileRecover, LeavesNothingWhereItIsStoppedAndCanBeTriedAgain) {
   const Sample sample({.events = 50});
   const auto cut = std::span(sample.file).first(sample.end_of(40) + 20);
-  for (const int steps : {1, 20, 60}) {  // in the first pass, and in the second, writing pass
+  for (const int steps : {1, 20, 60}) {  // the first pass is interrupted, or the second one, which writes
     TemporaryDirectory directory;
     int asked = 0;
     const auto stopped = recover_events(cut, directory.path(), "cut", {}, [&] { return ++asked == steps; });
@@ -240,7 +240,7 @@ struct Recovered {
   std::vector<Bytes> events;
   std::vector<bool> marked;
   EventFileReport report;
-  std::uint64_t told = 0;  // marked events, as recover reports them
+  std::uint64_t told = 0;  // number of marked events that recover reports
 };
 
 Recovered recover(std::span<const std::byte> damaged) {
@@ -271,7 +271,7 @@ TEST(FileRecover, LaundersNoFlippedBitOfAHeader) {
       EXPECT_EQ(recovered.report.totals.unproven_headers, recovered.told);
       EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(recovered.marked, true)), recovered.told);
       if (recovered.events.size() == 4) {
-        EXPECT_EQ(recovered.told, 0u) << "bit " << bit;  // it is left out, and no other event is marked
+        EXPECT_EQ(recovered.told, 0u) << "bit " << bit;  // the event is left out, and no other one is marked
         continue;
       }
       ASSERT_EQ(recovered.events.size(), 5u);

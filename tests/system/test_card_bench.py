@@ -241,7 +241,7 @@ def test_registers_are_benched_by_several_processes(cards):
 
 def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
     """While one process reads, others may read and set registers, but not own the channel; the transfer stays correct."""
-    before = cards.register(CRU, "superpages_done[0]")  # of the last reader
+    before = cards.register(CRU, "superpages_done[0]")  # the count of the last reader
     owner = cards.rodeo.start(
         "card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-"
     )
@@ -341,7 +341,7 @@ def test_heartbeat_frames_that_a_cru_has_lost_are_errors_of_a_bench(rodeo):
         arguments = [CRU, "--data-source", "fee", "--links", "0,1"]
         assert cards.bench(*arguments, size="8MiB")["errors"] == 0
         rodeo("emulate", "fault", "--id", "cru", "dropped_superpage", "--link", 1)
-        result = cards.bench(*arguments, size="8MiB", exit_code=7)  # nothing precedes the missing data
+        result = cards.bench(*arguments, size="8MiB", exit_code=7)  # the first superpage is missing
         assert result["errors"] == result["counts"]["first_orbit"] == 1
         bench = rodeo.start("card", "bench", "dma", "--id", *arguments, "--time", "600s", *SMALL, "--json", "-")
         deadline = time.monotonic() + scaled(20)

@@ -124,8 +124,8 @@ def test_ctrl_c_ends_a_verb_while_the_emulator_stands_still(rodeo):
         verb.wait_until_it_catches(signal.SIGINT)
         cards.process.send_signal(signal.SIGSTOP)
         try:
-            time.sleep(0.5)  # until it waits for an answer
+            time.sleep(0.5)  # the verb waits for an answer by then
             verb.send_signal(signal.SIGINT)
-            verb.communicate(timeout=scaled(15))  # two seconds, and not the minute of a run
+            verb.communicate(timeout=scaled(15))  # the verb ends after two seconds, not after its minute
         finally:
             cards.process.send_signal(signal.SIGCONT)

@@ -198,7 +198,7 @@ seed = 1
 def test_two_endpoints_of_a_cru_begin_and_end_with_the_same_orbit(rodeo):
     (rodeo.directory / "cru.toml").write_text(CRU)
     with emulated(rodeo, "cru.toml"):
-        for superpage in ("32KiB", "1MiB"):  # with 1 MiB, a link fills one before other links reach the builder
+        for superpage in ("32KiB", "1MiB"):  # with 1 MiB, a link fills a superpage before other links reach the builder
             report, done = read(rodeo, "cru.toml", "--set", f"readout.input.superpage={superpage}", seconds=0.7)
             assert report["run"]["condition"] == "GOOD" and report["fragments"]["incomplete"] == 0, done.stderr
             assert report["fragments"]["built"] > 0 and report["verified"]["mismatches"] == 0

@@ -338,7 +338,7 @@ def test_a_crorc_is_read_asked_and_flashed(rodeo, tmp_path):
             row["value"].to_bytes(2, "big")
             for row in cards.json("flash", "read", "--id", "#0", "--address", "0x470010", "--words", 3)
         )
-        assert int(serial[1:5]) == cards.json("list")[0]["serial"]  # where upstream reads it
+        assert int(serial[1:5]) == cards.json("list")[0]["serial"]  # upstream reads the serial number at this place
         words.write_text("1\n70000\n")
         assert f"{words}:2:1" in cards.card("flash", "write", words, "--id", "#0", exit_code=2).stderr
         assert cards.json("config", "--id", "#0", "--crorc-id", "0x12", "--no-firmware-check")[0]["to"] == "0x12"
@@ -582,7 +582,7 @@ def test_a_card_whose_answer_comes_byte_by_byte_is_given_up_as_a_silent_one(rode
         def drip():
             for _ in range(2):
                 with contextlib.suppress(OSError), listener.accept()[0] as connection:
-                    while True:  # until the client hangs up
+                    while True:  # ends when the client hangs up
                         connection.sendall(b"\0")
                         time.sleep(0.2)
 

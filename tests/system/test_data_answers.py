@@ -190,7 +190,7 @@ def test_pages_of_detectors_are_judged_by_the_rules_that_they_show(rodeo, orbits
         assert columns["l1_id"].tolist() == orbits and not columns["chunk.status"].any()
         assert len(set(columns["chunk.link"].tolist())) == links and len(columns["chunk.link"]) == links * len(orbits)
     content = pages(orbits, shared=shared)
-    (rodeo.directory / "lost.raw").write_bytes(content[:160] + content[320:])  # the second page of a frame
+    (rodeo.directory / "lost.raw").write_bytes(content[:160] + content[320:])  # drops the second page of a frame
     assert verified(rodeo, "lost.raw", exit_code=7)[0] == ["damaged"]
     with pytest.raises(data.DataError, match="damaged"):
         data.open(rodeo.directory / "lost.raw", index=False).read()
@@ -201,9 +201,9 @@ def test_recordings_are_proven_with_their_seed(rodeo):
     (one,) = json.loads(rodeo("data", "verify", "x.felix", "--seed", 5, "-o", "json").stdout)
     assert one["proven_chunks"] == one["chunks"] == 240
     recording = bytearray((rodeo.directory / "x.felix").read_bytes())
-    recording[recording.index(b"\xc5", 600) + 9] ^= 4  # in a payload
+    recording[recording.index(b"\xc5", 600) + 9] ^= 4  # changes a byte of a payload
     (rodeo.directory / "bad.felix").write_bytes(recording)
-    assert verified(rodeo, "bad.felix")[0] == ["sound"]  # it also reports that payload is not proven
+    assert verified(rodeo, "bad.felix")[0] == ["sound"]  # `verify` also reports that the payload is not proven
     done = rodeo("data", "verify", "bad.felix", "--seed", 5, exit_code=7)
     assert "is not what the seed says" in done.stdout
     assert "no chunk is provable with --seed 6" in rodeo("data", "verify", "bad.felix", "--seed", 6).stdout

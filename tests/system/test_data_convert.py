@@ -151,7 +151,7 @@ def refused(rodeo, samples, change, said):
 def test_an_hdf5_file_that_contradicts_itself_is_refused(rodeo, samples):
     rodeo("data", "convert", FILES[2], "--output", "sound.h5", "--compression", 0)
 
-    def header_bit(file):  # in the time, the BCID or the stream tag: no checksum of the event covers these
+    def header_bit(file):  # flips a bit of the time, the BCID or the stream tag: no checksum of the event covers these
         for word in (8, 16, 24):
             file["bytes"][int(file["event/byte_offsets"][3]) + 4 * word] ^= 1
 

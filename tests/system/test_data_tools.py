@@ -224,7 +224,7 @@ def test_diff_says_where(rodeo, samples):
     same = rodeo("data", "diff", name, name)
     assert "3 events the same, 0 different" in same.stdout
     changed = bytearray((samples / name).read_bytes())
-    at = len(changed) - 40 - 60  # in the last chunk
+    at = len(changed) - 40 - 60  # this place is in the last chunk
     changed[at] ^= 0x10
     (samples / "changed.data").write_bytes(changed)
     report = json.loads(rodeo("data", "diff", name, "changed.data", "-o", "json", exit_code=7).stdout)

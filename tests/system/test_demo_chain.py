@@ -152,7 +152,7 @@ def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
             demo.send_signal(signal.SIGINT)
             deadline = time.monotonic() + scaled(
                 10
-            )  # if they have met anyway, the supervisor waits for the node's events
+            )  # if the node has met the supervisor, the supervisor waits for its events
             while "supervisor" in parts_of(demo.pid) and time.monotonic() < deadline:
                 time.sleep(0.05)
         finally:
@@ -188,7 +188,7 @@ def test_a_supervisor_that_dies_at_the_end_holds_up_nobody(rodeo):
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
         parts = all_parts(demo)
         wait_for_decisions(rodeo, demo)
-        os.kill(parts["supervisor"], signal.SIGSTOP)  # so that it does not end normally before the kill
+        os.kill(parts["supervisor"], signal.SIGSTOP)  # a stopped supervisor does not end normally before the kill
         demo.send_signal(signal.SIGINT)
         while b"ending the run" not in os.read(demo.stderr.fileno(), 1 << 16):
             pass

@@ -64,7 +64,7 @@ cards = ["0000:51:00.0"]
 enabled = true
 """
 
-EC = "0x10000000003f0000"  # of link 0: e-group 7, e-path 7
+EC = "0x10000000003f0000"  # the EC link of link 0: e-group 7, e-path 7
 
 
 @pytest.fixture

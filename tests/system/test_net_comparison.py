@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import TIMEOUT_SCALE
 
-PROCESSORS = 4  # for CMake: the test measures real time and needs this share of the machine
+PROCESSORS = 4  # read by CMake: the test measures real time and needs this share of the machine
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(

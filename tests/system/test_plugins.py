@@ -133,7 +133,7 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
 
 
 def test_a_new_consumer_sends_all_fragments_of_a_run_to_whoever_connects(rodeo):
-    rodeo("plugin", "new", "class", "--kind", "consumer")  # also a keyword of the language
+    rodeo("plugin", "new", "class", "--kind", "consumer")  # the name is a keyword of the language
     source = rodeo.directory / "class"
     assert not any("__NAME__" in path.read_text() for path in source.iterdir())
     build_and_test(source)

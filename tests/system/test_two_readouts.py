@@ -73,7 +73,7 @@ def test_a_readout_that_starts_late_with_short_ids_ends_by_name(rodeo):
 def run_of_two(rodeo, draw, begin, silence, more=2000, exit_codes=(0,)):
     """Events that mix triggers without a flag, flagged events, sound ones, and the report of the readout whose link is silent."""
     events = begin + silence + more
-    triggers = {}  # of the number that a chunk's payload begins with
+    triggers = {}  # the number at the begin of a chunk's payload -> its trigger
     for link in range(3):
         for event in range(events):
             triggers[mix(1 + (link << 32 | event) * 0xD1342543DE82EF95 & MASK64) + 40 & MASK64] = event

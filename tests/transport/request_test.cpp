@@ -321,7 +321,7 @@ TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
 TEST_P(RequestsOver, WhatIsKeptStopsNothing) {
   const auto service = connect(asker());
   std::vector<Requester::Reply> kept;
-  for (unsigned i = 0; i < 40; ++i) {  // there are eight pages
+  for (unsigned i = 0; i < 40; ++i) {  // five times as many as there are pages
     ASSERT_TRUE(requester_->ask(service, 1, pattern(3000, i), 60s));
     ASSERT_TRUE(until([&] { return !ended_.empty(); })) << i;
     kept.push_back(std::move(ended_[0]));
@@ -333,7 +333,7 @@ TEST_P(RequestsOver, WhatIsKeptStopsNothing) {
 TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
   for (const std::uint32_t pages : {2U, 3U, 4U, 8U}) {
     const auto service = connect({.name = "asker", .pages = pages});
-    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // the number of pages that are kept in one piece
+    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // so many pages are kept in one piece
     std::vector<Requester::Reply> kept;
     for (unsigned i = 0; i < 10; ++i) {
       ASSERT_TRUE(requester_->ask(service, 1, pattern(bytes, i), 10s));
@@ -368,7 +368,7 @@ TEST_P(RequestsOver, ACancelledOneEndsOnce) {
   const auto request = requester_->ask(service, 1, pattern(10, 0), 60s);
   ASSERT_TRUE(request);
   ASSERT_TRUE(until([&] { return !asked_.empty(); }));
-  echo(asked_[0]);  // at the same time
+  echo(asked_[0]);  // the reply and the cancellation come at the same time
   requester_->cancel(*request);
   ASSERT_TRUE(until([&] { return requester_->under_way(service) == 0; }));
   ASSERT_EQ(ended_.size(), 1U);

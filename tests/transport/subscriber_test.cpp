@@ -114,7 +114,7 @@ class Subscribers : public testing::Test {
   std::optional<Subscriber> subscriber_;
   std::uint64_t now_ = 1000 * kSecond;
   std::uint64_t chunks_ = 0;
-  std::uint64_t told_ = 0;  ///< the last link's own count of chunks
+  std::uint64_t told_ = 0;  ///< number of chunks of the last link by its own count
 };
 
 TEST_F(Subscribers, TheEndOfALongConversationIsItsEnd) {
@@ -358,7 +358,7 @@ TEST_F(Subscribers, WhoLeavesBeforeItIsConnectedIsNotWaitedFor) {
 
 TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   start();
-  std::vector<std::uint32_t> kept;  // slots: only returned slots give credit
+  std::vector<std::uint32_t> kept;  // slots; only returned slots give credit
   std::size_t pages = 0;
   const auto keep = [&](std::uint64_t by = 1'000'000) {
     publisher_->progress(now_ += by, 0);
@@ -408,7 +408,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsItHasNoRoomForWhatComes) {
   subscriber_->leave();
   for (int i = 0; i < 5000; ++i) keep();
   ASSERT_FALSE(subscriber_->ended());
-  now_ += 10 * kSecond;  // this thread had stopped, too
+  now_ += 10 * kSecond;  // this thread had stopped as well
   for (; !kept.empty(); kept.pop_back()) subscriber_->give_back(kept.back());
   subscriber_->replenish();
   for (int i = 0; i < 100'000 && !subscriber_->ended(); ++i) {
@@ -546,8 +546,8 @@ TEST_F(Subscribers, GraceCountsFromWhenThePublisherLooksAndNotFromWhenItLastDid)
   const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 2000};
   ASSERT_FALSE(publisher_->publish({&run, 1})) << "the data need more than eight pages";
   subscriber_.reset();
-  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(publisher_->publish({&run, 1}));  // notices the end of the connection
-  now_ += 60 * kSecond;                                                         // but has no time to handle it
+  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(publisher_->publish({&run, 1}));  // here it notices the end
+  now_ += 60 * kSecond;                                                         // it has no time to handle the end
   for (int i = 0; i < 10; ++i) publisher_->progress(now_ += kSecond / 10, 0);
   EXPECT_TRUE(publisher_->wanted(0));
   now_ += 5 * kSecond;
@@ -640,7 +640,7 @@ TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
   PublisherSettings full = publisher();
   full.name = "a.0";
   full.most_subscribers = 0;
-  full.page_bytes = 8192;  // and it is of another kind
+  full.page_bytes = 8192;  // it differs in kind, too
   other_.emplace(full, links_);
   subscriber_->refuse("the test wants it so");
   // The first does not answer in time, so the subscriber asks the other.

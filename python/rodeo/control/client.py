@@ -18,7 +18,7 @@ from rodeo.control.refused import Refused
 
 RENEW_S = 10.0
 CONNECT_S = 10.0
-READ_S = 60.0  # for answers without a command; commands have no time-out
+READ_S = 60.0  # time-out of requests other than commands; commands have none
 
 
 def connect(system=None, *, name=None, whence="python"):

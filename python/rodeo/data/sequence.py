@@ -182,7 +182,7 @@ class _Pieces:
             decoders,
             events,
         )
-        self._error = None  # of a damaged event after the last piece returned
+        self._error = None  # the error of a damaged event after the last returned piece
 
     def __iter__(self):
         return self

@@ -37,7 +37,7 @@ FRAGMENT_FIELDS = tuple(
 )
 CHUNK_FIELDS = ("chunk.link", "chunk.status", "chunk.size")
 PIECE_EVENTS = 20_000  # at most
-PIECE_BYTES = 32 << 20  # of events of mean size, at most
+PIECE_BYTES = 32 << 20  # a piece of events of mean size has at most this size
 
 
 class RawPiece(NamedTuple):

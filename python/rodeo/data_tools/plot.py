@@ -11,7 +11,7 @@ from rodeo.data_tools.hdf5 import holds_chunk_records, told
 from rodeo.data_tools.pieces import open_files, piece_of
 from rodeo.data_tools.running import Progress, Refused, end, names, needed, new_file, run
 
-BCIDS = 3564  # in an LHC orbit
+BCIDS = 3564  # BCIDs in an LHC orbit
 TIME_BINS = 200
 SIZE_BINS = 80
 MOST_LINKS = 16
@@ -31,7 +31,7 @@ class Totals:
         self.sizes, self.times, self.incomplete_times = Counter(), Counter(), Counter()
         self.bcids = np.zeros(4096, np.int64)
         self.fragments, self.missing = Counter(), Counter()
-        self.links, self.known_links = Counter(), set()  # by ROB and link id, because links of two ROBs may share an id
+        self.links, self.known_links = Counter(), set()  # keys are (ROB, link id): links of two ROBs may share an id
 
     def add(self, columns, chunks):
         self.events += columns.events

@@ -19,7 +19,7 @@ def load(path):
     if specification is None or specification.loader is None:
         raise MonitorError("monitor.file", f"{path} is not a Python file (*.py)", status=INVALID)
     module = importlib.util.module_from_spec(specification)
-    sys.path.insert(0, str(path.resolve().parent))  # for modules in its directory
+    sys.path.insert(0, str(path.resolve().parent))  # the file may import modules from its directory
     try:
         specification.loader.exec_module(module)
     except ModuleNotFoundError as error:

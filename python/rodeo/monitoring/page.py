@@ -61,7 +61,7 @@ class Page:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(("127.0.0.1", port))
-            self._socket.listen()  # at once: early connections wait for the thread and are not refused
+            self._socket.listen()  # listens before the thread runs: early connections wait and are not refused
         except OSError as error:
             self._socket.close()
             raise MonitorError(

@@ -45,7 +45,7 @@ def save(path, histograms, tell):
                     except (TypeError, ValueError, NotImplementedError) as error:
                         tell(f"{path}: {monitor}/{name} was not saved: {error}")
         half.rename(path)
-    except Exception as error:  # from the system or from the package that writes
+    except Exception as error:  # the system and the packages that write raise many types
         raise MonitorError("monitor.save", f"{path}: {error or type(error).__name__}", "--save elsewhere") from error
     finally:
         with contextlib.suppress(OSError):

@@ -16,8 +16,8 @@ from rodeo.monitoring.loading import code_at, is_same
 _MOST_HANGS = (
     3  # then a monitor of a running readout is left out. With files one is enough, because the same event comes again
 )
-_MOST_DEATHS = 3  # of the process in sequence, without an event between them, while no monitor was running
-_LOAD_S = 60.0  # for the monitors' file and its imports
+_MOST_DEATHS = 3  # after this many deaths in a row the supervisor gives up, if no event came between and no monitor ran
+_LOAD_S = 60.0  # time limit for loading the monitors' file and its imports
 _END_S = 5.0
 _MOST_LINES = 200
 

@@ -67,7 +67,7 @@ class _Worker:
         self.next_snapshot = 0.0
         self.samples = self.opened = None
         self.told_of = 0  # damaged events reported so far
-        self.threw = {}  # since the last snapshot, by monitor: count, place, error
+        self.threw = {}  # by monitor: count, place and text of the errors since the last snapshot
         for one in monitors:
             one.histograms.update(carry_on["histograms"].get(one.name, {}))
 

@@ -59,7 +59,7 @@ class Runner:
                 self.ran += 1
                 advance(name, result)
             tell()
-        tell()  # also where the journal has all runs
+        tell()  # reports progress even if the journal has all runs
         self.ended = before + len(sequences)
         return results
 

@@ -313,7 +313,7 @@ def size(job, directory, executor, progress=None, revision=""):
     scatter = quantile(1 - 1e-9) > min(maxima)
     once_in = (
         seconds / (1 - wanted["confidence"]) if scatter and answer < bound else None
-    )  # from the fit, without the margin
+    )  # the quantile of the fit, without the margin
     rare = [
         {"once_a": name, "buffer_bytes": round(max(with_margin(quantile(1 - seconds / interval)), answer))}
         for name, interval in INTERVALS.items()

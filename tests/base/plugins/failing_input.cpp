@@ -19,7 +19,7 @@ rodeo::TriggerInfo extract(std::span<const std::byte> chunk) {
 /// State shared by streams and input.
 struct State {
   std::atomic<bool> started{false};
-  std::atomic<bool> over{false};  // stopped, or failed
+  std::atomic<bool> over{false};  // the input was stopped, or has failed
   std::atomic<bool> failed{false};
   std::atomic<std::uint64_t> handed_over{0};
 };

@@ -1,7 +1,7 @@
 // Requests data repeatedly while a part of the page is shown: at most as often as their size allows, and not while the page is hidden.
 import { room } from './room.svelte.js'
 
-const BYTES_PER_S = 5000 // for all polls together; the page's limit is 20 kB/s: 12 for the WebSocket, 3 for links
+const BYTES_PER_S = 5000 // shared by all polls; the page's limit is 20 kB/s: 12 for the WebSocket, 3 for links
 let shown = 0 // number of polls that share it
 
 export class Poll {

@@ -88,7 +88,7 @@ def texts(name: str, cores: int, disk_bytes: int) -> dict[str, str]:
     """The files by name. Pure. `disk_bytes`: size of their disk."""
     many = cores >= 4
     fibres, elinks = (6, 8) if many else (2, 4)
-    stop_bytes = min(3 * 10**9, disk_bytes // 20)  # else no run could begin on a small disk
+    stop_bytes = min(3 * 10**9, disk_bytes // 20)  # a fixed limit would allow no run on a small disk
     values = {
         "name": name,
         "file": "system.toml",

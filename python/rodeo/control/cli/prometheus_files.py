@@ -74,7 +74,7 @@ def rules(system):
 
 def _entry(name, expression, needs, severity, system, about, do):
     times, of = needs
-    if times < of:  # so intermittent faults are caught; `for` would forget them
+    if times < of:  # counts intermittent faults, too; `for` would begin again after each gap
         expression, hold = f"count_over_time(({expression})[{of}s:1s]) >= {times}", 0
     else:
         hold = times if times > 1 else 0

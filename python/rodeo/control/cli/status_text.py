@@ -4,7 +4,7 @@ import time
 
 from rodeo.control.printed import plain_lines
 
-SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # for headlines that are not a state
+SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # the shapes of headlines that are not a state
 GLYPHS = {
     "OFF": "o",
     "LAUNCHING": "^",

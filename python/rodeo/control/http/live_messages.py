@@ -3,7 +3,7 @@
 import json
 import math
 
-BYTES_PER_S = 12_000.0  # of the 20 kB/s of a page, which also asks for logs and audit
+BYTES_PER_S = 12_000.0  # a page may load 20 kB/s; the rest is for its logs and audit
 EVERY_S = 1.0  # the longest time between messages, so that a client knows the age of its data
 AT_ONCE_S = 0.2  # the shortest time between messages
 LATE_S = 3.0  # a client that read nothing for so long gets the whole document again

@@ -5,7 +5,7 @@ from collections import Counter
 
 from rodeo.control.refused import Refused
 
-OF_ONE = 32  # for one browser session with all its windows; or for all programs with the token of a role
+OF_ONE = 32  # limit of one browser session with all its windows, or of all programs with one role's token
 OF_ROLE = {"viewer": 96, "shifter": 96, "expert": 96, "unix": 128}  # separate limits: viewers do not block shifters
 MOST_WAITING = 128  # connections of each entrance
 

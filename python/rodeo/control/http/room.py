@@ -191,7 +191,7 @@ def _bound_unix(path):
 
 
 def _protocol(base):
-    waiting = Waiting()  # for this entrance
+    waiting = Waiting()  # the waiting connections of this entrance
 
     class Known(base):
         """HTTP from a known user: on a Unix socket the kernel names it. A silent connection is closed; if too many wait, the oldest is closed."""
@@ -298,7 +298,7 @@ async def serve(
         await asked.wait()
         say(farewell(controller.document()), err)
     finally:
-        if left:  # else the file may belong to another room
+        if left:  # if this room has not written the file, it may belong to another room
             Path(token_file).unlink(missing_ok=True)
         await room.close()
         await controller.close()

@@ -9,7 +9,7 @@ from rodeo.control.refused import Refused
 from rodeo.control.state.commands import ROLES
 
 IDLE_S = 12 * 3600.0  # a session unused for so long ends
-MOST_SESSIONS = 256  # of a role; one more ends the one that was idle longest
+MOST_SESSIONS = 256  # limit of each role; a further session ends the one that was idle longest
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -14,7 +14,7 @@ from rodeo.control.processes.json_lines import LONGEST_ANSWER, answered
 from rodeo.control.refused import Refused
 
 HELLO_S = 10.0
-MOST_ATTEMPTS, ATTEMPT_S = 50, 0.1  # to reach the new agent after asking the old one to end
+MOST_ATTEMPTS, ATTEMPT_S = 50, 0.1  # attempts to reach the new agent after the old one was asked to end
 AGAIN_S = (
     0.25,
     0.5,

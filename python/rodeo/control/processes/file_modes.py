@@ -6,7 +6,7 @@ import stat
 
 from rodeo.control.refused import Refused
 
-VARIABLE = "RODEO_UMASK"  # in the environment of agents, whose processes inherit the umask
+VARIABLE = "RODEO_UMASK"  # this environment variable carries the umask to agents and their processes
 
 
 def take(umask):

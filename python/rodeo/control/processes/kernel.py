@@ -78,7 +78,7 @@ def variable_of(pid, variable):
         with open(f"/proc/{pid}/environ", "rb") as file:
             environment = file.read(LONGEST_ENVIRONMENT)
     except OSError:
-        return None  # of another user, or ended
+        return None  # the process has ended, or belongs to another user
     return next(
         (one[len(mark) :].decode(errors="replace") for one in environment.split(b"\0") if one.startswith(mark)), None
     )

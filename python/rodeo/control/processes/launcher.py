@@ -13,9 +13,9 @@ from rodeo.control.refused import Refused
 from rodeo.control.state.system import CHECKS_AT_ONCE
 
 LOG = logging.getLogger("rodeo.control")
-ASK_S = 5.0  # for an order that a living process answers at once
-STOP_S = 5.0  # in an abort: for an orderly end, before TERM
-GRACE_S = 5.0  # in an abort: between TERM and KILL
+ASK_S = 5.0  # a living process answers an order at once
+STOP_S = 5.0  # an abort waits so long for an orderly end, then sends TERM
+GRACE_S = 5.0  # an abort waits so long after TERM, then sends KILL
 LAST_WORDS = 5  # log lines of a process that did not become ready
 
 

@@ -16,7 +16,7 @@ MOST_RECORDS = 10_000
 BLOCK = 256 * 1024
 LONGEST_PLAIN = 2 * 1024 * 1024  # bytes searched of lines that are not JSON
 LONGEST_LINE = 64 * 1024
-FOLDED_OF = 10  # with folding, so many times the wanted lines are read
+FOLDED_OF = 10  # folding reads this multiple of the wanted lines
 DISORDER_NS = 60 * 10**9  # lines of a file may be out of order by so much: threads, clock adjustments
 # Human-readable lines that the other file has as JSON: they are skipped, else they would appear twice.
 SAID_IN_JSON = re.compile(
@@ -273,7 +273,7 @@ def _of_json(file, process, wanted, budget):
     first_ns = _first_ns(wanted)
     search = (
         search if search.isascii() and b'"' not in search and b"\\" not in search else b""
-    )  # else JSON may escape it
+    )  # JSON may escape any other text
     for each in (file, Path(f"{file}.1")):
         end = _size(each) if wanted.until_ns is None else end_of(each, wanted.until_ns)
         bounded = end > budget

@@ -9,10 +9,10 @@ from rodeo.control.processes import log_records
 from rodeo.control.refused import Refused
 
 OWN = "control"  # the control room itself
-AGENT = "agent"  # of this host; the agent of host X is agent@X
+AGENT = "agent"  # the agent of this host; the agent of host X is agent@X
 BEFORE_NS = 5 * 10**9  # lines so long before the run's row still belong to the run
 AFTER_NS = 10 * 10**9  # lines so long after its end still belong to the run, also without its number
-MOST_BYTES = 512 * 1024  # of all messages in one answer
+MOST_BYTES = 512 * 1024  # limit of all messages in one answer
 
 
 class Logs:

@@ -177,7 +177,7 @@ class Book:
         if standing is None or standing.cleared_ns is not None:
             return []
         cleared = replace(standing, cleared_ns=now_ns)
-        if standing.shelved_by is not None and standing.acked_by is None:  # to shelve it was to see it
+        if standing.shelved_by is not None and standing.acked_by is None:  # a user who shelves an alarm has seen it
             cleared = replace(cleared, acked_by=standing.shelved_by, acked_ns=now_ns)
         self._alarms[cause] = cleared
         happened = [("cleared", cleared)]

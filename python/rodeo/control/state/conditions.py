@@ -8,7 +8,7 @@ from rodeo.control.state.kinds import kind_of
 from rodeo.control.state.reactions import MOST_RESTARTS, given_up
 from rodeo.control.state.rules import DEFAULT, SEVERITIES
 
-LINKS = 16  # at most so many bad links get their own alarms
+LINKS = 16  # limit of the bad links with an alarm each
 TEST_S = 10.0  # the length of a test alarm
 
 

@@ -138,7 +138,7 @@ def _may_restart(derived, one, name, run, memory):
     if run is None:
         return memory.wanted == "ready" and derived.state in ("READY", "ERROR", "LAUNCHING")
     if one.restart != "in_run" or one.role == "essential" or name in derived.broken:
-        return False  # for an essential process, or one that leaves its class with too few, an operator must choose
+        return False  # an operator must choose: the process is essential, or its class would have too few
     return derived.state in ("RUNNING", "PAUSED") and not run.stopping
 
 

@@ -406,7 +406,7 @@ def text(document, *, rules, system, found=(), gone=(), clocks=None, temperature
         left_out=left_out,
     )
     lines = []
-    if document.get("state") is None:  # before the first look
+    if document.get("state") is None:  # the controller has not looked yet
         return ""
     for metric in METRICS:
         lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]

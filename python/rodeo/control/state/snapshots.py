@@ -46,13 +46,13 @@ class Look:
 
     member: Member
     alive: bool | None = False
-    phase_said: str | None = None  # of the last status
+    phase_said: str | None = None  # the phase in the last status
     exit: Exit | None = None
-    answered_age_s: float | None = None  # since the last answer; None: it has never answered
+    answered_age_s: float | None = None  # the age of the last answer; None: the process has never answered
     unanswered: int = 0  # polls since then
     launched_age_s: float | None = None
     status: dict | None = None
-    problems: tuple = ()  # of the last status, from sound.checked()
+    problems: tuple = ()  # the problems that status_schema.checked() found in the last status
     pid: int | None = None
     build: str | None = None
     configuration_sha256: str | None = None

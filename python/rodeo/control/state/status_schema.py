@@ -1,7 +1,7 @@
 """Checks answers from outside: a status of a wrong shape becomes a named problem, never an exception in later code."""
 
 MOST_PROBLEMS = 16
-MOST_ITEMS = 100_000  # in one list or one table of counters
+MOST_ITEMS = 100_000  # limit of one list or one table of counters
 MOST_TEXT = 4096
 _MOST_COUNT = 2**64
 

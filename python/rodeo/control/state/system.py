@@ -154,8 +154,8 @@ class System:
     event_limit_s: float = 30.0
     choose_limit_s: float = 60.0
     lumi_block_s: float = 0.0  # length of a luminosity block; 0: blocks change only by command
-    umask: int = 0o027  # of the room, its agents and their processes
-    group: str = ""  # of the files in `directory`; empty: the user's group
+    umask: int = 0o027  # the umask of the room, its agents and their processes
+    group: str = ""  # the group of the files in `directory`; empty: the user's group
     patience: float = 1.0  # factor of all times after which silence counts, for slow machines
     classes: tuple = ()
     hosts: tuple = ()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rodeo.control.state.rules import Rules
 
-MOST_VALUES = 10_000  # of one rule, with * in its path
+MOST_VALUES = 10_000  # limit of the values of one rule with * in its path
 ALWAYS = ("running", "ready", "draining")  # the phases in which the values of a process count
 
 

@@ -14,7 +14,7 @@ from rodeo.control.processes.agent import LEASH_S, socket_of
 from rodeo.control.processes.agent_client import LIMIT, AgentHost
 from rodeo.control.refused import Refused
 
-START_S = 30.0  # on an idle machine an interpreter starts in a fraction of a second
+START_S = 30.0  # a loaded machine needs long; on an idle one an interpreter starts in a fraction of a second
 
 
 class LocalHost(AgentHost):

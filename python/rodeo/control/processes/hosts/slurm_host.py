@@ -19,8 +19,8 @@ from rodeo.control.processes.hosts.remote import RemoteHost, said, with_environm
 from rodeo.control.processes.log_records import newest
 from rodeo.control.refused import Refused
 
-COMMAND_S = 20.0  # for squeue, sbatch and scancel with a busy slurmctld
-GRANTED_S = 60.0  # from a submission to an agent that answers
+COMMAND_S = 20.0  # time-out of squeue, sbatch and scancel; a busy slurmctld is slow
+GRANTED_S = 60.0  # limit from the submission until the agent answers
 LOOK_S = 0.25  # between two looks at a job that has not begun
 IDLE_S = 30.0  # a job without known processes is given back after so long
 ALIVE = ("RUNNING", "SUSPENDED", "STOPPED", "SIGNALING")
