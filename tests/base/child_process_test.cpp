@@ -83,7 +83,7 @@ TEST(ChildProcess, WhatAProgramIsGivenMayHaveTheNumberOfAClosedStandardStream) {
     const ClosedStreams closed;
     const UniqueFd log(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    // Descriptors 0 and 1: stdout goes to 1 itself, stderr to the one that stdin replaces.
+    // Only descriptors 0 and 1 are open: stdout stays at 1, and stderr gets the descriptor that stdin replaces.
     auto child = ChildProcess::start({.command = {"sh", "-c", "read line; echo out; echo err >&2"},
                                       .in = nothing.get(),
                                       .out = nothing.get(),

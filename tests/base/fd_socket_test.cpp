@@ -43,12 +43,12 @@ TEST(FdSocket, DescriptorsArriveWithTheFirstByte) {
   EXPECT_EQ(::fcntl(fds.fds[0].get(), F_GETFD), FD_CLOEXEC);
 }
 
-/// The result of one message with this number of descriptors, received with this room.
+/// Sends a message with `count` descriptors, and receives it with room for `room` descriptors.
 ReceivedFds descriptors_of_one_message(std::size_t count, std::size_t room) {
   const auto [left, right] = socket_pair();
   const std::array message{std::byte{1}};
   const std::vector<int> sent(count, left.get());
-  // Directly, because send_some() refuses messages that a receive would not accept.
+  // Calls sendmsg() directly, because send_some() refuses messages that a receive would not accept.
   std::vector<char> control(CMSG_SPACE(sizeof(int) * count));
   iovec part{const_cast<std::byte*>(message.data()), message.size()};
   msghdr header{};

@@ -76,7 +76,7 @@ TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
   IdTable<L1Id> table(100);
   std::map<std::uint32_t, std::uint32_t> twin;
   for (std::uint32_t step = 0; step < 20'000; ++step) {
-    // Few low halves and epochs, so that they collide.
+    // With few low halves and epochs, ids collide often.
     const auto below = [&](unsigned n) { return static_cast<std::uint32_t>(random() % n); };
     const L1Id id = L1Id::of(below(4), 0xfffff0 + below(40));
     if (twin.contains(id.value)) {
@@ -109,7 +109,7 @@ TEST(IdTable, TheFirstOfALongRowIsTakenOutWithoutItsNeighbours) {
   EXPECT_EQ(table.size(), 0u);
 }
 
-// The same with long epochs, of which the end of one and the begin of the next are kept.
+// The epochs are long, and the table has the end of one epoch and the begin of the next.
 TEST(IdTable, EpochsDoNotMeet) {
   constexpr std::uint32_t kEpoch = 500'000, kKept = 400'000;
   IdTable<L1Id> table(kKept);

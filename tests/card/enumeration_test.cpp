@@ -166,7 +166,7 @@ TEST(Enumeration, SeveralSilentCardsAreWaitedForAtOnceAndOnce) {
 TEST(Enumeration, ListsCardsOnceForSeveralNumbersAndSerialNumbers) {
   Cards cards;
   const auto found = find_cards({"#0", "0233:1", "0301:1", "#4", "#7", "0999", "40:00.0"}, cards.source());
-  EXPECT_EQ(cards.opened, 6);  // each once, plus the one named by its address
+  EXPECT_EQ(cards.opened, 6);  // opens each card once, and the one named by its address once more
   EXPECT_EQ(found[0]->type, CardType::crorc);
   EXPECT_EQ(found[1]->function.address.text(), "0000:10:00.1");
   EXPECT_EQ(found[2]->type, CardType::felix);
@@ -258,7 +258,7 @@ TEST(Enumeration, SilentCardsAreWaitedForAllAtOnce) {
   Cards cards;
   std::latch all_are_asked(8);
   for (std::uint8_t bus = 0x60; bus < 0x68; ++bus) cards.more.push_back(emulated_at(bus));
-  cards.before_silence = [&] { all_are_asked.arrive_and_wait(); };  // one by one, this would never end
+  cards.before_silence = [&] { all_are_asked.arrive_and_wait(); };  // the test hangs if cards are asked one by one
   const auto entries = list_cards(cards.source());
   EXPECT_EQ(std::ranges::count(entries, true, &CardEntry::silent), 8);
 }

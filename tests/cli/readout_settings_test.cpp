@@ -237,7 +237,7 @@ TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) 
     return plan ? "" : plan.error().front().code;
   };
   const std::string wrong = "readout.not_in_turn";
-  // Four links: each has every event; two pairs, in turn; all in turn.
+  // Four links in three arrangements: each link has every event; two pairs of links take turns; all four links take turns.
   EXPECT_EQ(code("0", "gbt"), "");
   EXPECT_EQ(code("4", "gbt"), "") << "a group of one link has every event";
   EXPECT_EQ(code("2", "gbt"), wrong);

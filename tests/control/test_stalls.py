@@ -43,8 +43,8 @@ CHAIN = (
     ProcessClass("node", "node", Path("/lab/f")),
     ProcessClass("recorder", "recorder", Path("/lab/f")),
 )
-NETWORK = (CHAIN[2],)  # readouts of real cards or of the network: no process knows of triggers
-LOOKS, BEGIN, STEP_S = 8, 2, 0.9  # the fault begins after so many looks
+NETWORK = (CHAIN[2],)  # readouts of real cards or of the network: no process knows the triggers
+LOOKS, BEGIN, STEP_S = 8, 2, 0.9  # the fault begins after BEGIN looks
 DEAD_TIME, INCOMPLETE, PARTIAL = 0.05, 1000.0, 1000.0
 LIMITS = {"dead_time_limit": DEAD_TIME, "partial_limit_ppm": PARTIAL}
 SELDOM = "0x22"  # a link that brings one chunk in four looks, the others one of each event
@@ -106,8 +106,8 @@ class Room:
         quiet=(),
         say=None,
     ):
-        """One look: counters grow by so much, of a readout by `of`. `silent` processes keep their last status. `partial` whole events, and the fragments of
-        each readout that they lack. `quiet` links (readout, fid) bring nothing. `say` {process: members of its status}."""
+        """One look. The counters grow by the given numbers, those of a readout by `of`. Processes in `silent` keep their last status. `partial` events lack
+        `lost_fragments` of each readout. The links in `quiet`, (readout, fid), bring nothing. `say` {process: members of its status}."""
         self.now_s += STEP_S
         self.looks += 1
         for name, status in self.status.items():
@@ -227,7 +227,7 @@ def of(pair):
     return pair and {"process": pair[0], "stage": pair[1]}
 
 
-# Where the picture shows a cause that is not at its own process.
+# The places of causes that the picture does not show at the process itself.
 PLACES = {("readout-1", "writer"): "files", ("recorder", "disk"): "files", ("supervisor", "filter nodes"): "node"}
 
 
@@ -247,7 +247,7 @@ class Stall:
 
     @property
     def sentence(self):
-        """What everything says that has words for it."""
+        """The sentence that alarm, page and run must have."""
         said = {
             NO_DATA: "the run takes no data",
             LOSES_DATA: "the run loses data",

@@ -167,8 +167,8 @@ TEST(ClearBook, AnswersThatNobodyWaitsForChangeNothing) {
   EXPECT_EQ(book.over(), Ids{});
 }
 
-// Readouts come, go, die and answer at random. All live readouts have cleared an event that is over; each event is over
-// once, and all are in the end.
+// Readouts come, go, die and answer at random. When an event is over, all live readouts have cleared it. Each event is over
+// once; at the end all are.
 TEST(ClearBook, HoldsUnderAnyCourse) {
   std::mt19937_64 random(4);
   for (int course = 0; course < 200; ++course) {

@@ -269,8 +269,8 @@ TEST(Dispatcher, WhatANodeGivesBackWaitsBeforeWhatWasOfferedAfterIt) {
   farm.offer_ids(0, 4);
   farm.given();
   farm.offer_ids(4, 5);
-  farm.give_back(1, 0, false);  // another node has it
-  farm.give_back(0, 0, true);   // it has the event as build only
+  farm.give_back(1, 0, false);  // node 0 has the event, not node 1
+  farm.give_back(0, 0, true);   // node 0 has the event as build only
   EXPECT_EQ(farm.counter(C::given_back), 0U);
   farm.give_back(0, 2, false);
   farm.give_back(0, 0, false);
@@ -419,7 +419,7 @@ TEST(Dispatcher, AgreesWithItsSlowTwin) {
               ASSERT_EQ(event.id, *next);
               ASSERT_EQ(build_only, twin.events.at(*next).build_only);
               ASSERT_GT(room[to], 0U);
-              // To a node that did not have it before, if one has room.
+              // If a node that did not have the event before has room, such a node gets it.
               const bool other = std::ranges::any_of(std::views::iota(0U, kNodes), [&](std::uint32_t n) {
                 return room[n] > 0 && twin.events.at(*next).node != n;
               });

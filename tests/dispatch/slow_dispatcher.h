@@ -19,7 +19,7 @@ struct SlowEvent {
   dispatch::Verdict verdict = dispatch::Verdict::accepted;
 };
 
-/// It is told which node gets an event; the test checks this choice.
+/// The test tells it the node that gets an event, and checks this choice.
 class SlowDispatcher {
  public:
   explicit SlowDispatcher(std::uint32_t capacity, std::uint64_t timeout_ns) : capacity_(capacity), timeout_ns_(timeout_ns) {}

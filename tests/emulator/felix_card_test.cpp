@@ -134,7 +134,7 @@ TEST_F(FelixCardTest, ChunksInBlocksThatAreLostWereNotSent) {
   run(host, prover, prover.chunks() + 100'000);
   host.client.write<std::uint64_t>(2, felix::reg("generator_control").offset, 0);
   ASSERT_TRUE(read_until([&] { return emulator_->report().trigger.followers.at(0).ready == 0; }));
-  prover.prove(host.take());  // makes room for the open blocks: nothing else comes
+  prover.prove(host.take());  // this makes room for the open blocks; no other data come
   ASSERT_TRUE(host.disable());
   prover.prove(host.take());
   prover.finish();
@@ -158,7 +158,7 @@ TEST_F(FelixCardTest, BlocksThatAreOpenAtTheEndGoOut) {
   auto card = felix();
   card.flush = 1h;  // blocks are never flushed
   auto all = settings(card);
-  all.trigger.limit = 30;  // the last chunks of a link span two blocks
+  all.trigger.limit = 30;  // the last chunks of each link span two blocks
   start(std::move(all));
   FelixHost host(socket(), 1 << 16);
   FelixProver prover(elinks(2, 3), {}, 1);
@@ -294,7 +294,7 @@ TEST_F(FelixCardTest, AStuckFifoOfSomeDurationGoesOnAlsoIfItWasSetFreeBefore) {
   ASSERT_TRUE(wait_until([&] {
     emulator_->poll();
     prover.prove(host.take());
-    return prover.chunks() > chunks + 1'000'000;  // more than was ready before
+    return prover.chunks() > chunks + 1'000'000;  // more chunks than were ready before
   }));
   EXPECT_EQ(prover.wrong() + prover.gaps(), 0U);
 }
@@ -425,7 +425,7 @@ TEST_F(FelixCardTest, OneThatGoesAfterTheNextHasStartedTakesNothingFromIt) {
   auto first = std::make_unique<FelixHost>(socket(), 8 << 20);
   ASSERT_TRUE(first->enable());
   run(*first, prover, 600);
-  FelixHost next(socket(), 8 << 20);  // maps memory at the same address
+  FelixHost next(socket(), 8 << 20);  // this host maps its memory at the same address
   ASSERT_TRUE(first->disable());
   prover.prove(first->take());
   EXPECT_EQ(prover.chunks(), 6 * emulator_->report().trigger.accepted) << "the first host's memory is still in use, too";
@@ -435,7 +435,7 @@ TEST_F(FelixCardTest, OneThatGoesAfterTheNextHasStartedTakesNothingFromIt) {
   EXPECT_EQ(first->memory.data()[0], std::byte{0x5a});
   first.reset();
   ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 1; }));
-  run(next, prover, prover.chunks() + 60'000);  // more than the card held when the first host left
+  run(next, prover, prover.chunks() + 60'000);  // more chunks than the card held when the first host left
   EXPECT_EQ(prover.gaps() + prover.wrong(), 0U);
 }
 
@@ -443,7 +443,7 @@ TEST_F(FelixCardTest, LinksCarryNoMoreThanTheirSpeedAndTheRestIsDeadTime) {
   auto card = felix();
   card.felix.full_mode = true;
   card.felix.chunk_bytes = 992;
-  card.felix.link_bits_per_second = 100e6;  // 10 MB/s: 10 kHz of 1000 bytes, framing included
+  card.felix.link_bits_per_second = 100e6;  // 10 MB/s, or 10 kHz of 1000 bytes with framing
   card.fifo_triggers = 64;
   auto all = settings(card);
   all.trigger.rate_hz = 50'000;

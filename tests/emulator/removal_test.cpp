@@ -51,7 +51,7 @@ TEST_F(RemovalTest, AFullCardThatIsRemovedHoldsNobodyAndComesBack) {
     }));
     ASSERT_TRUE(emulator_->inject("other", {.kind = FaultKind::removal}).has_value());
   }
-  run(host, prover, prover.chunks() + 100'000);  // more chunks than the triggers that it holds
+  run(host, prover, prover.chunks() + 100'000);  // more chunks than the other card holds triggers
   const auto report = emulator_->report();
   const auto& gone = report.functions[1];
   EXPECT_FALSE(gone.running);

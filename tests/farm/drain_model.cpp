@@ -157,7 +157,7 @@ bool DrainModel::act(Act act, std::uint32_t which) {
     case Act::restart_node:
       if (!stands_still) own(supervisor_).books.node_gone(which);
       nodes_[which] = new_node(sizes_, nodes_[which]->session + 1);
-      nodes_[which]->silent = nodes_[which]->anew = stands_still;  // it sends HELLO when it can send again
+      nodes_[which]->silent = nodes_[which]->anew = stands_still;  // the node sends HELLO when it can send again
       if (!stands_still) own(supervisor_).books.set_room(which, sizes_.node_slots);
       break;
     case Act::restart_readout: restart_readout(which); break;
@@ -524,7 +524,7 @@ bool DrainModel::round() {
        {Act::resume, Act::greet, Act::trigger, Act::build, Act::fetch, Act::clear, Act::survey, Act::give_back})
     all(what);
   if (changed) return true;
-  // Nothing else changes: let time pass.
+  // If nothing else changes, time passes.
   return all(Act::reorder_time) || all(Act::end) || all(Act::untold_time) || all(Act::event_time) || all(Act::expire);
 }
 

@@ -193,7 +193,7 @@ TEST(DrainSearch, EachStateOfASmallFarmDrains) {
       {.slots = 2, .nodes = 2, .readouts = 1, .kept = 1, .waiting = 1, .triggers = 2, .faults = 3, .time_outs = 1});
 }
 
-// A node that has an event takes a newer one, and gives it back for an older one.
+// A node takes an event that is newer than its own, and gives it back for an older one.
 TEST(DrainSearch, EachStateOfAFarmWhoseNodeTakesTwoEventsDrains) {
   DrainSizes sizes{
       .slots = 2, .node_slots = 2, .nodes = 1, .readouts = 1, .kept = 1, .waiting = 3, .triggers = 4, .faults = 1};
@@ -217,7 +217,7 @@ TEST(DrainSearch, EachStateOfAFarmWhoseNodeTakesTwoEventsDrains) {
                    .time_outs = 1});
 }
 
-// The largest farm has too many states: the test does random walks. RODEO_DRAIN_SEARCH: a hundred times as many.
+// The largest farm has too many states: the test does random walks, and a hundred times as many with RODEO_DRAIN_SEARCH.
 TEST(DrainSearch, WalksThroughAFarmOfTwoNodesAndTwoReadoutsDrain) {
   DrainSizes sizes{.slots = 3, .nodes = 2, .readouts = 2, .kept = 3, .waiting = 3, .triggers = 6, .faults = 3};
   const std::uint32_t walks = std::getenv("RODEO_DRAIN_SEARCH") == nullptr ? 50 : 5000;
@@ -229,7 +229,7 @@ TEST(DrainSearch, WalksThroughAFarmOfTwoNodesAndTwoReadoutsDrain) {
         "while they drain\n",
         walks, sizes.nodes, sizes.readouts, sizes.kept, sizes.triggers, sizes.faults, search.known());
   }
-  sizes.kept = 1;  // untold events fill the readouts
+  sizes.kept = 1;  // events without announced triggers fill the readouts
   sizes.untold_wait_for_room = true;
   Search old(sizes);
   std::uint32_t stands = 0;
@@ -242,7 +242,7 @@ TEST(DrainSearch, EachStateOfASmallFarmWithoutATriggerDrains) {
   expect_to_drain(
       {.slots = 1, .nodes = 1, .readouts = 2, .kept = 1, .waiting = 1, .triggers = 2, .faults = 0, .no_trigger = true});
   if (std::getenv("RODEO_DRAIN_SEARCH") == nullptr) return;
-  // The states of two readouts and a fault do not fit into memory.
+  // The larger state spaces do not fit into memory.
   expect_to_drain(
       {.slots = 2, .nodes = 1, .readouts = 1, .kept = 1, .waiting = 1, .triggers = 3, .faults = 1, .no_trigger = true});
   expect_to_drain(

@@ -202,7 +202,7 @@ TEST(EventCollector, AReadoutThatWasStartedAnewIsAskedForWhatBeganWhileItWasAway
   const Slot before = one.whole_event();
   one.answer(one.asks().at(0), What::had);
   one.collector.down(1, 10 * kMs);
-  const Slot since = one.whole_event();  // its trigger may have come after the readout's return
+  const Slot since = one.whole_event();  // the trigger of this event may be later than the readout's return
   one.answer(one.asks().at(0), What::had);
   one.collector.up(1, true);
   EXPECT_EQ(one.complete(20 * kMs), std::vector<Slot>{before});
@@ -226,7 +226,7 @@ TEST(EventCollector, AReadoutThatStaysAwayIsGivenUpUntilItComes) {
   EXPECT_TRUE(one.collector.lost_by(slot, RobLoss::readout_away)) << "it may be connected to others";
   EXPECT_FALSE(one.collector.lost_by(slot, RobLoss::readout_died));
   EXPECT_EQ(one.count(CollectorCounter::lost_readout_away), 2U);
-  const Slot next = one.whole_event();  // the collector does not wait for it again
+  const Slot next = one.whole_event();  // the collector does not wait for the readout again
   asks = one.asks();
   ASSERT_EQ(asks.size(), 1U);
   one.answer(asks.at(0), What::had);
@@ -294,7 +294,7 @@ TEST(EventCollector, CreditsInFragmentsHoldRequestsBackInTheirOrder) {
 TEST(EventCollector, CreditsInBytesGoByTheSizesThatCameLately) {
   Collecting one(CollectorSettings{.slots = 4, .credit_bytes = 250});
   one.whole_event();
-  for (const auto& [readout, ask] : one.asks()) one.answer(ask, What::had);  // 100 bytes each; sizes unknown before
+  for (const auto& [readout, ask] : one.asks()) one.answer(ask, What::had);  // 100 bytes each, unknown before
   one.whole_event();
   EXPECT_TRUE(one.collector.next());
   EXPECT_EQ(one.collector.bytes_under_way(), 200U);

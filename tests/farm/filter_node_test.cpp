@@ -88,7 +88,7 @@ struct Farm {
   void until_decided(std::size_t events) {
     until([&] { return supervisor.decisions.size() >= events; });
   }
-  /// Waits until an event came with all its fragments; then no event is in flight or decided. Needed on slow hosts if the
+  /// Waits until the node has built a whole event, and until no event is in flight or decided. Slow hosts need this if the
   /// grace of readouts is short.
   void until_it_knows_all() {
     std::uint64_t id = 1'000'000;
@@ -106,7 +106,7 @@ struct Farm {
     EXPECT_EQ(said.size(), 1U) << id;
     return said.empty() ? EventDecision{} : said.front();
   }
-  /// Waits, because the status is a moment old.
+  /// Waits, because the status shows changes a moment late.
   void expect_counted(std::string_view name, std::uint64_t expected) {
     until([&] { return node->status()[name] >= expected; });
     EXPECT_EQ(node->status()[name], expected) << name;
@@ -276,7 +276,7 @@ TEST(FilterNode, WhatWasBegunBeforeAllReadoutsWereKnownIsPartial) {
   farm.settings.readout_grace = std::chrono::milliseconds{100};
   farm.two_is_there = false;
   farm.start();
-  // On a slow host the node gives up events that come before it knows the one readout: then another event follows.
+  // On a slow host the node may not know the only readout yet, and gives the event up: then the test assigns another event.
   std::uint64_t id = 0;
   farm.until([&] {
     if (farm.supervisor.decisions.empty() && farm.supervisor.events.empty()) farm.supervisor.assign(++id, 1);
@@ -347,7 +347,7 @@ TEST(FilterNode, WhatHasBeenLookedForLongEnoughIsLostWhenNoReadoutBringsIt) {
   farm.until_it_knows_all();
   pending = true;
   farm.supervisor.event_timeout = std::chrono::milliseconds{400};
-  farm.supervisor.start_anew();  // its welcome has the time-out
+  farm.supervisor.start_anew();  // the welcome has the time-out
   farm.supervisor.assign(1, 1, AssignedEvent::kBuildOnly);
   farm.supervisor.assign(2, 1, AssignedEvent::kBuildOnly | AssignedEvent::kLast);
   farm.until_decided(1);
@@ -385,7 +385,7 @@ TEST(FilterNode, WhileNoReadoutCanBeReachedANodeOffersNoRoom) {
   farm.two.cut();
   farm.until([&] { return std::ranges::none_of(farm.node->status().readouts, &NodeStatus::Peer::connected); });
   farm.supervisor.assign(2, 1000);
-  // The supervisor uses room that the node has offered before; the node gives these events up.
+  // The supervisor may use room that the node has offered before; the node gives up events that come now.
   farm.until([&] { return farm.node->status()["assigned"] > before && farm.node->status().slots_used == 0; });
   EXPECT_LE(farm.node->status()["assigned"], before + farm.settings.slots);
   EXPECT_GE(farm.supervisor.events.size(), 1000U - farm.settings.slots);
@@ -551,7 +551,7 @@ TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther)
     return !farm.supervisor.decisions.empty();
   });
   EXPECT_EQ(farm.only(1).verdict, Verdict::accepted);
-  EXPECT_GE(std::max(first.asked.size(), second.asked.size()), 4U);  // more on a slow machine, where the answer is late
+  EXPECT_GE(std::max(first.asked.size(), second.asked.size()), 4U);  // more on a slow machine, which asks again
   EXPECT_EQ(std::min(first.asked.size(), second.asked.size()), 0U) << "else the event would be recorded twice";
   farm.expect_counted("had_already", 1);
 }

@@ -45,7 +45,7 @@ class PythonSelectionTest : public testing::Test {
     return parameters;
   }
   WholeEvent event(std::uint64_t id = 0x1'0000'0005) {
-    // In two pieces, as it may arrive.
+    // A fragment may arrive in two pieces.
     parts_ = {std::span<const std::byte>(rob_).first(20), std::span<const std::byte>(rob_).subspan(20)};
     robs_ = {{.source_id = {0x510001}, .status = 3, .parts = parts_}};
     return {.global_id = id,

@@ -154,7 +154,7 @@ TEST(RunRecording, ASecondCopyIsAcknowledgedWithTheFirstAndNotWritten) {
   Recorder recorder(keys_in(directory));
   const auto request = FarmEvent{.id = 3}.request();
   ASSERT_TRUE(recorder.offer(1, request));
-  ASSERT_TRUE(recorder.offer(2, request));  // the first is not safe yet
+  ASSERT_TRUE(recorder.offer(2, request));  // the first copy is not safe yet
   EXPECT_FALSE(recorder.recording.has(3)) << "the event is not safe";
   recorder.poll_until(2);
   ASSERT_TRUE(recorder.offer(3, request));
@@ -260,8 +260,8 @@ TEST(RunRecording, AWriteThatFailsIsNoAcknowledgement) {
   EXPECT_EQ(ids_in(directory.file(names_in(directory)[1])), std::vector<std::uint64_t>{2});
 }
 
-// A stopped node comes back. The next node was refused here, because the disk was full, and has recorded its event
-// elsewhere.
+// A stopped node comes back. The disk was full, so this recorder has refused the event of the next node, which has recorded
+// it elsewhere.
 TEST(RunRecording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
   const TemporaryDirectory directory;
   FileKeys keys = keys_in(directory);
@@ -288,7 +288,7 @@ TEST(RunRecording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
   recorder.end();
 }
 
-// The node has had these events recorded elsewhere.
+// Another recorder has these events by now.
 TEST(RunRecording, WhatAFailedFlushRefusedDoesNotComeBackAtTheNextStart) {
   const TemporaryDirectory directory;
   {

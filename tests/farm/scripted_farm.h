@@ -63,7 +63,7 @@ class ScriptedReadout {
     formats::append_bytes(answer, rob_of(rob, id));
   };
   bool silent = false;
-  bool slow = false;  ///< it answers fetches only after this is false again
+  bool slow = false;  ///< fetches wait for their answers until this is false
   std::uint64_t fetches = 0;
   std::vector<formats::FetchRequest> asked;
 
@@ -109,7 +109,7 @@ class ScriptedReadout {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> times_;
 };
 
-/// One thread, as a Replier. Answers RECORDs by its script, in order, and then as recorded; an empty entry: no answer.
+/// One thread, as a Replier. Answers RECORDs by its script, in order; an empty entry: no answer. Then it records all events.
 class ScriptedRecorder {
  public:
   ScriptedRecorder(const std::string& bus, std::string name)
@@ -155,7 +155,7 @@ class ScriptedSupervisor {
         replier_(std::make_unique<transport::Replier>(settings(bus))),
         bus_(bus) {}
 
-  std::vector<std::string> recorders;          ///< sent in the welcome
+  std::vector<std::string> recorders;          ///< sent in each welcome
   std::vector<formats::AssignedEvent> events;  ///< events that it will assign, in this order
   std::map<std::uint64_t, std::vector<formats::EventDecision>> decisions;
   std::vector<formats::NodeHello> hellos;

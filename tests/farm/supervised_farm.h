@@ -66,7 +66,7 @@ class KeepingReadout {
   bool ended = false;
   bool stands_still = false;
   bool refuses = false;
-  bool keeps_holdings = false;  ///< it makes the answer and does not send it
+  bool keeps_holdings = false;  ///< the readout makes the answer and does not send it
   void send_holdings() {
     for (const Kept& one : std::exchange(kept_, {})) send(one.client, one.number, one.reply);
     keeps_holdings = false;
@@ -149,7 +149,7 @@ class ToldNode {
 
   /// Decides all events that it has; `verdict` gives the verdict by id.
   bool decides = true;
-  /// The same, but only for events that satisfy the condition.
+  /// The node decides only the events that satisfy this condition.
   std::function<bool(std::uint64_t)> can_decide = [](std::uint64_t) { return true; };
   bool stands_still = false;
   std::optional<formats::Verdict> always = {};
@@ -188,7 +188,7 @@ class ToldNode {
   std::uint64_t given_back = 0;
 
   std::vector<formats::AssignedEvent> events;  ///< assigned, and not decided
-  std::vector<formats::AssignedEvent> all;     ///< all events ever assigned
+  std::vector<formats::AssignedEvent> all;     ///< all events that the node was ever assigned
   std::map<std::uint64_t, formats::Verdict> decided;
   std::vector<std::uint64_t> let_go;
   std::optional<formats::NodeWelcome> welcome;

@@ -90,7 +90,7 @@ TEST_F(SupervisedFarm, WhatWasAcceptedBeforeTheEndIsDecidedThoughThereWasNoRoomF
   auto with = settings();
   with.rebuild_time = 50ms;
   supervise(with);
-  for (std::uint64_t id = 0xf00000; id < 0xf00000 + 64; ++id) happened(id);  // these have no trigger
+  for (std::uint64_t id = 0xf00000; id < 0xf00000 + 64; ++id) happened(id);  // no trigger announces these events
   ASSERT_TRUE(until([&] { return a.events.size() == 64; }));
   detector_->set_ready(true);
   ASSERT_TRUE(until([&] { return ids_.size() == 124; }));
@@ -206,13 +206,13 @@ TEST_F(SupervisedFarm, WhatWasAssignedAnewAndNeverCameIsAssignedOnceMore) {
   supervise(with);
   ASSERT_TRUE(until([&] { return a.events.size() == 1; }));
   const std::uint64_t id = a.events[0].id;
-  // The event may time out again before the node is back: then it belongs to the node again.
+  // The event may time out again before the node is back. Then it belongs to the node again, and the test repeats this.
   for (int i = 0; i < 20 && a.let_go.empty(); ++i) {
     const std::uint64_t before = counter("assignments");
-    a.stands_still = true;  // messages to it are lost
+    a.stands_still = true;  // messages to this node are lost
     ASSERT_TRUE(until([&] { return seen("assignments") > before; }));
     a.stands_still = false;
-    a.reconnect();  // it reports the event of the first assignment
+    a.reconnect();  // the node reports the event of the first assignment
     ASSERT_TRUE(until([&] { return a.welcome.has_value(); }));
   }
   EXPECT_EQ(a.let_go, std::vector<std::uint64_t>{id});
@@ -253,7 +253,7 @@ TEST_F(SupervisedFarm, WhatWasNeverSentToANodeThatIsLostIsProcessedByAnother) {
   supervise(with);
   ASSERT_TRUE(until([&] { return a.welcome && seen("works") > 0; }));
   a.stands_still = true;
-  int still = 0;  // all its requests have been answered
+  int still = 0;  // counts steps in which every request has its answer
   ASSERT_TRUE(until([&] { return seen("works") == seen("orders") && ++still > 1000; }));
   detector_->set_ready(true);
   ASSERT_TRUE(until([&] { return seen("assignments") >= 8; }));
@@ -280,7 +280,7 @@ TEST_F(SupervisedFarm, OneThatIsStartedAnewLosesNothingAndCountsEachDecisionOnce
     supervise(with);
     const std::uint64_t enough = std::min<std::uint64_t>(2000, ids_.size() + 300);
     ASSERT_TRUE(until([&] { return ids_.size() >= enough; })) << life;
-    b.decides = life % 2 == 0;  // it has events and unsafe decisions, or only events
+    b.decides = life % 2 == 0;  // the killed supervisor leaves events and unsafe decisions, or only events
   }
   b.decides = true;
   ASSERT_TRUE(until([&] { return all_done(2000); }));
@@ -422,7 +422,7 @@ TEST_F(SupervisedFarm, TriggersOfEventsThatReadoutsHadToldOfBeforeTakeNoRoom) {
   ASSERT_TRUE(until([&] { return ahead.held.empty(); }));
   authority_->release({}, base::steady_now_ns());
   EXPECT_TRUE(
-      until([&] { return ids_.size() > 1000; }));  // more than the room for events that were over before their trigger
+      until([&] { return ids_.size() > 1000; }));  // the room for events that were over before their trigger is smaller
 }
 
 /// A recorder that sends invalid answers to questions about its ids.
@@ -559,7 +559,7 @@ TEST_F(SupervisedFarm, WithoutATriggerEventsAreThoseThatReadoutsHoldAndTheRunEnd
   supervise(with);
   std::uint64_t next = 0;
   ASSERT_TRUE(until([&] {
-    if (next < 400) happened((next / 100 << 24) + next % 100), ++next;  // event counter resets, too
+    if (next < 400) happened((next / 100 << 24) + next % 100), ++next;  // event counters are reset, too
     return next == 400 && all_done(400);
   }));
   one.ended = two.ended = true;

@@ -277,8 +277,8 @@ class ScenarioRun : private readout::EventBcids {
 
   bool drained(const Reader& of) const { return of.next == of.chunks.size() || s_.chunks[of.chunks[of.next]].at > now_; }
 
-  // The reader waits if it is far ahead; or if its waiting chunks are many or span many events, and other readers may decide
-  // them.
+  // The reader waits if it is far ahead. It also waits if other readers may decide its waiting chunks, and these are many or
+  // span many events.
   std::size_t waits_with(const Reader& of, std::size_t link) const {
     for (const Reader& other : readers_) {
       if (&other != &of && of.oldest > other.oldest + 2 * s_.window) return readout::Sequencer::kRoom;
@@ -567,9 +567,9 @@ class ScenarioRun : private readout::EventBcids {
                      (s_.links == 1 || (s_.readers > 1 && !s_.listed) || longest_silence() > kScenarioStep ||
                       s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone ||
                       (s_.fault == LinkFault::short_epochs && s_.full))) {
-            // Another epoch has this id, too. Links may continue there that are alone, were silent or had wrong ids, that
-            // are read later than the others and take a flipped id for a reset, or that are in a group whose epochs are
-            // shorter than the links may be apart.
+            // Another epoch has this id, too. A link may continue there if it is alone, was silent or had wrong ids; if it
+            // is read later than the others, so that a flipped id looks like a reset; or if the epochs of its group are
+            // shorter than its links may be apart.
             ++j.repeats;
           } else {
             ++j.wrong;
@@ -623,14 +623,14 @@ class ScenarioRun : private readout::EventBcids {
     return j;
   }
 
-  // The largest distance of two links in events: the window and, with several readers, the lead that a reader may have. With
-  // the list a chunk waits for a time-out, in which the others may come to a wrong id.
+  // The largest distance of two links in events: the window, and the lead that one of several readers may have. With the
+  // list a chunk waits for a time-out; during this time the others may reach a wrong id.
   std::size_t apart_at_most() const {
     const std::size_t lead = (s_.readers > 1 ? 4 : 1) * s_.window;
     return std::max<std::size_t>(lead, s_.listed ? s_.timeout : 0) + kScenarioStep;
   }
 
-  // The longest sequence of events without a chunk of one link that was taken.
+  // The longest sequence of events in which no chunk of some link was taken.
   std::size_t longest_silence() const {
     std::size_t longest = 0;
     std::vector<std::size_t> last(s_.links);

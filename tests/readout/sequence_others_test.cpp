@@ -32,16 +32,16 @@ using readout::Standings;
 constexpr std::uint64_t kEvent = 10'000;  // ns: 100 kHz
 constexpr std::uint64_t kPatience = 2'000'000;
 
-/// What became of a group's chunks.
+/// The number of a group's chunks by their fate.
 struct Fates {
   std::uint64_t right = 0, flagged = 0, wrong = 0, wrong_flagged = 0, lost = 0, waiting = 0;
 };
 
 /// The events of a run: epochs of equal length, or none.
 struct Counting {
-  std::uint8_t bits = 24;  // 32: 24 and the event counter resets
+  std::uint8_t bits = 24;  // bits of an id; 32: 24 bits, and the event counter resets
   std::uint64_t epoch = 0;
-  std::uint64_t first = 0;  // index of the first event, where there are no epochs
+  std::uint64_t first = 0;  // the index of the first event in a run without epochs
 
   std::uint64_t resets(std::uint64_t event) const { return epoch == 0 ? 0 : event / epoch; }
   std::uint64_t index(std::uint64_t event) const { return epoch == 0 ? first + event : event % epoch; }
@@ -82,7 +82,7 @@ class Lone {
   }
   /// The reader has read what was sent up to this time.
   void pass(std::uint64_t now, bool drained) {
-    // A reader that was stopped for a while does not count that time.
+    // The clock does not count the time in which the reader was stopped.
     event_clock_ += std::min(now - passed_, kPatience / 4);
     passed_ = now;
     sequencer_.pass(0, now, drained);
@@ -147,7 +147,7 @@ class Lone {
   std::vector<Decision> decisions_;
 };
 
-/// Several such groups, in one process.
+/// Several groups of one link each, in one process.
 struct Process {
   Process(std::size_t groups, const Counting& of) : run(of) {
     for (std::size_t i = 0; i < groups; ++i) groups_.push_back(std::make_unique<Lone>(run));
@@ -179,7 +179,7 @@ struct Process {
   std::vector<std::unique_ptr<Lone>> groups_;
 };
 
-// 16 chunks of a link jump, and one or three other groups go on.
+// 16 chunks of one link jump. One or three other groups continue.
 TEST(SequenceOthers, ALinkThatIsAloneInItsGroupIsNotFollowedWhereOtherGroupsContradictIt) {
   for (const std::size_t groups : {2, 4}) {
     Process process(groups, {.bits = 24, .epoch = 977});
@@ -198,7 +198,7 @@ TEST(SequenceOthers, ALinkThatIsAloneInItsGroupIsNotFollowedWhereOtherGroupsCont
 TEST(SequenceOthers, ALinkThatIsAloneInItsGroupReturnsToWhereOtherGroupsAre) {
   for (const Counting& run : {Counting{8, 0}, Counting{16, 977}, Counting{24, 977}, Counting{32, 977}}) {
     for (const std::uint64_t silent : {250, 257, 262, 640, 977, 1954, 2560, 3475, 5120}) {
-      if (run.bits != 32 && silent % (run.bits == 8 ? 256 : 977) == 0) continue;  // the next id: it looks like a pause
+      if (run.bits != 32 && silent % (run.bits == 8 ? 256 : 977) == 0) continue;  // looks like a pause: the next id follows
       Process process(4, run);
       process.go(0, 9000);
       process.go(9000, 9000 + silent, 1);
@@ -206,7 +206,7 @@ TEST(SequenceOthers, ALinkThatIsAloneInItsGroupReturnsToWhereOtherGroupsAre) {
       process.finish();
       const Fates& fates = process[1].fates;
       EXPECT_EQ(fates.wrong, 0) << int{run.bits} << " bits, silent for " << silent;
-      // The next id may also come of late data: it stays flagged.
+      // Late data may also have the next id, so such chunks stay flagged.
       EXPECT_LE(fates.flagged + fates.wrong_flagged, 64) << int{run.bits} << " bits, silent for " << silent;
       EXPECT_LE(fates.lost, 64) << int{run.bits} << " bits, silent for " << silent;
       EXPECT_EQ(process[0].fates.right, 15'000);
@@ -217,21 +217,21 @@ TEST(SequenceOthers, ALinkThatIsAloneInItsGroupReturnsToWhereOtherGroupsAre) {
 TEST(SequenceOthers, AGroupThatBeginsLateIsWhereOtherGroupsAre) {
   for (const Counting& run : {Counting{8, 0}, Counting{16, 977}, Counting{24, 977}, Counting{32, 977}}) {
     for (const std::uint64_t late : {256, 300, 2560, 3475}) {
-      if (run.bits == 8 && late < 2000) continue;  // too short a time to tell it from links that begin at different times
+      if (run.bits == 8 && late < 2000) continue;  // too short: links may begin at such different times
       Process process(3, run);
       process.go(0, late, 1);
       process.go(late, 8000);
       process.finish();
       const Fates& fates = process[1].fates;
       EXPECT_EQ(fates.wrong, 0) << int{run.bits} << " bits, late by " << late;
-      // With 8 bits the distance to the others is not known: all chunks may be flagged.
+      // With 8 bits the distance to the other groups is unknown: all chunks may be flagged.
       if (run.bits == 8) continue;
       EXPECT_LE(fates.flagged + fates.wrong_flagged + fates.lost, 64) << int{run.bits} << " bits, late by " << late;
     }
   }
 }
 
-// The others have brought nothing for more than 10 s. The first chunk has a wrong id.
+// The other groups have brought nothing for more than 10 s. The first chunk has a wrong id.
 TEST(SequenceOthers, AGroupThatBeginsLateWhereTheOthersTellNothingIsFlagged) {
   for (const Counting& run : {Counting{16, 977}, Counting{24, 977}, Counting{32, 977}}) {
     Process process(2, run);
@@ -251,7 +251,7 @@ TEST(SequenceOthers, AGroupThatBeginsLateWhereTheOthersTellNothingIsFlagged) {
   }
 }
 
-// The counters come round between the first events of two groups.
+// The counters wrap between the first events of two groups.
 TEST(SequenceOthers, AGroupBeginsInTheRoundOfTheOthers) {
   for (const std::uint8_t bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {
     Process process(3, {.bits = bits, .first = (1U << bits) - 10});
@@ -264,7 +264,7 @@ TEST(SequenceOthers, AGroupBeginsInTheRoundOfTheOthers) {
   }
 }
 
-// The last event of a round comes to one group after another group has begun with the next round.
+// One group begins with the next round of ids, then another group brings the last event of the round before.
 TEST(SequenceOthers, AGroupLosesTheEventsBeforeTheRunAndGoesOnInIt) {
   for (const std::uint8_t bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {
     Process process(2, {.bits = bits, .first = ~std::uint64_t{0}});  // event 0 has the highest id, event 1 the id 0
@@ -282,7 +282,7 @@ TEST(SequenceOthers, AGroupLosesTheEventsBeforeTheRunAndGoesOnInIt) {
   }
 }
 
-// All groups were silent and go on with the next id: the trigger paused.
+// The trigger pauses: all groups are silent and continue with the next id.
 TEST(SequenceOthers, ATriggerThatStoodStillCostsLinksNothing) {
   for (const Counting& run : {Counting{8, 0}, Counting{24, 0}, Counting{32, 977}}) {
     Process process(2, run);
@@ -300,7 +300,7 @@ TEST(SequenceOthers, ATriggerThatStoodStillCostsLinksNothing) {
   }
 }
 
-// Silences of one to twenty periods. A silence of a whole number of periods looks like a pause.
+// The silence lasts one to twenty periods, but no whole number of periods, which looks like a pause.
 TEST(SequenceOthers, WhereNothingTellsOfASilenceTheClockDoesAndAllThatFollowsIsFlagged) {
   for (const std::uint64_t silent : {300, 384, 513, 518, 2561, 5110}) {
     Process process(1, {.bits = 8});
@@ -316,7 +316,7 @@ TEST(SequenceOthers, WhereNothingTellsOfASilenceTheClockDoesAndAllThatFollowsIsF
   }
 }
 
-// Ids whose reset counter comes round: the others show the round.
+// The reset counter wraps during the silence; the other groups show the round.
 TEST(SequenceOthers, ALinkThatWasSilentWhileTheResetCounterComesRoundReturnsToWhereOtherGroupsAre) {
   constexpr std::uint64_t kEpoch =
       211;  // longer than the time-out, for which the others wait at each reset for the silent group
@@ -361,7 +361,7 @@ TEST(SequenceOthers, WhereNothingTellsTheRoundOfTheResetCounterTheClockDoesAndAl
   }
 }
 
-// The data of one group come late, by half of what the reset counter tells apart.
+// The data of one group come late, by half of the epochs that the reset counter can count.
 TEST(SequenceOthers, AGroupWhoseDataComeLateByManyEpochsIsNotFlagged) {
   Process process(3, {.bits = 32, .epoch = 211});
   const std::uint64_t late = std::uint64_t{100} * 211;
@@ -376,7 +376,7 @@ TEST(SequenceOthers, AGroupWhoseDataComeLateByManyEpochsIsNotFlagged) {
   EXPECT_EQ(process[1].fates.right, 6000 + late);
 }
 
-// A reset ends the pause of the trigger.
+// The trigger pauses, and a reset comes first after the pause.
 TEST(SequenceOthers, AGroupThatGoesOnWithTheNextResetAfterALongPauseIsNotFlagged) {
   for (const std::size_t groups : {1, 2}) {
     Process process(groups, {.bits = 32, .epoch = 61});
@@ -401,7 +401,7 @@ TEST(SequenceOthers, AGroupThatGoesOnWithTheNextResetAfterALongPauseIsNotFlagged
 enum class Fault : std::uint8_t { none, silent, late, jump, all_silent, count };
 constexpr const char* kFaults[] = {"none", "silent", "late", "jump", "all silent"};
 
-// Groups whose readers pause and go on at random, each in its own time.
+// Groups whose readers pause and continue at random, each at its own times.
 struct Random {
   explicit Random(std::uint32_t seed) : engine(seed) {
     fault = static_cast<Fault>(below(static_cast<std::uint32_t>(Fault::count)));
@@ -412,11 +412,11 @@ struct Random {
     from = fault == Fault::late ? 0 : between(5000, 6000);
     silent = below(2) == 0 ? between(period / 2, 20 * period) : period * between(1, 20) + between(0, 12) - 6;
     if (fault == Fault::jump) silent = between(2, 40);
-    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // a jump of less than a window goes unnoticed
+    if (fault == Fault::jump && run.bits == 8) run.bits = 16;  // no reader notices a jump of less than a window
     if (fault == Fault::none) silent = 0;
-    // Long enough that each reader has found nothing to read.
+    // After such a time each reader has found nothing to read.
     if (fault == Fault::all_silent || fault == Fault::silent) silent = std::max(silent, 600U);
-    // The exceptions of the tests above: pauses, and beginnings.
+    // These silences look like a pause of the trigger, or like a late beginning (see the tests above).
     if ((fault == Fault::all_silent || fault == Fault::silent) && silent % period == 0) ++silent;
     if (fault == Fault::late && run.bits != 32) silent = std::max(silent, 2500U);
     // A jump just before a reset may be taken for the reset, if ids do not show resets.
@@ -430,7 +430,7 @@ struct Random {
 
   Fates play() {
     Process process(groups, run);
-    // The process looks at the groups in turn. `read`: events that each has read; `rests`: until when it pauses.
+    // The process looks at the groups in turn. `read`: number of events that each has read; `rests`: the end of its pause.
     std::vector<std::uint64_t> read(groups);
     std::vector<std::uint64_t> rests(groups);
     for (std::uint64_t sent = 0; sent < total;) {
@@ -472,11 +472,11 @@ struct Random {
   std::uint32_t silent = 0;
   std::uint32_t off = 0;
   std::uint32_t total = 0;
-  std::uint64_t healthy_wrong = 0;  // chunks of groups without a fault that are not right
+  std::uint64_t healthy_wrong = 0;  // number of chunks of healthy groups that are not right
 };
 
-// Runs in which a group is placed in a wrong epoch and not flagged: where ids do not show resets and epochs are of some
-// hundred events, no longer than readers may pause, or where only one other group tells where it is.
+// Fraction of runs in which a group is in a wrong epoch without a flag. Their ids do not show resets, and epochs have some
+// hundred events, which is no longer than a reader's pause; or only one other group shows the epoch.
 constexpr double kMisplaced = 1. / 10'000;
 
 TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
@@ -539,7 +539,7 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
   EXPECT_FALSE(other.events_since({7, 30}, 1000));
 }
 
-// Its links followed a wrong counter, and are back.
+// The links of the reader followed a wrong counter, and have returned.
 TEST(Standing, TellsOfAReaderThatWentBack) {
   Standing other(5);
   other.tell({100, {7, 10}, 1000});

@@ -13,28 +13,28 @@
 namespace rodeo::test {
 namespace {
 
-// Events per run in no output and no count: sparse links do not show how often ids of 8 bits have repeated.
+// Limit: events per run that no output and no count has. Sparse links do not show how often ids of 8 bits have repeated.
 constexpr double kSilentOfSparse8 = 5;
-// The same with longer ids. Few runs have many: a group that brings ten chunks.
+// The same limit for longer ids. Few runs have many such events: those with a group that brings ten chunks.
 constexpr double kSilentOfSparse = 1;
-// The same where links are not sparse: after a jump too long for empty events, the events just before its end are unknown,
-// at most a reach.
+// The same limit for links that are not sparse. A jump may be too long for empty events; then the events just before its end
+// are unknown, at most a reach.
 constexpr double kSilent = 1. / 300;
-// Runs in which good links lose chunks until a link with wrong ids is refuted; more than two links that can be compared.
+// Fraction of runs in which good links lose chunks until a link with wrong ids is refuted, with three or more links.
 constexpr double kOthersLost = 1. / 2000;
-// Runs whose damaged list names the same wrong id as a damaged chunk: events with a wrong id, or events that never existed.
+// Fraction of runs whose list has the same wrong id as a damaged chunk: an event has a wrong id, or an event is invented.
 constexpr double kMisled = 1. / 5000;
-// Runs of a group whose epochs are shorter than its links are apart, where neither ids nor BCIDs show the epoch.
+// Fraction of runs with a group whose epochs are shorter than its links are apart; neither ids nor BCIDs show the epoch.
 constexpr double kShortEpochs = 1. / 10'000;
-// Runs of several readers: one link has wrong ids just before the others reach a reset, and these are read too late to
-// contradict.
+// Fraction of runs of several readers in which one link has wrong ids just before the others reach a reset, and the others
+// are read too late to contradict.
 constexpr double kFollowedLiar = 1. / 1000;
-// Runs in which a link that lags by about a quarter of the period is in doubt for long.
+// Fraction of runs in which a link that lags by about a quarter of the period is in doubt for long.
 constexpr double kLongInDoubt = 1. / 2000;
-// Chunks that good links lose per run if another reader reads them too late to contradict, without the list. A few runs in a
-// thousand lose many: 1.2 chunks per run in 20,000 runs.
+// Limit: chunks per run that good links lose, if another reader reads them too late to contradict, without the list. The
+// mean over 20,000 runs is 1.2; a few runs in a thousand lose many.
 constexpr double kReadLater = 2;
-// Events that never existed, if all links were silent and return at different events.
+// Limit: invented events per run, if all links were silent and return at different events.
 constexpr double kSpurious = 1. / 5;
 
 template <typename Kind>
@@ -104,7 +104,7 @@ TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
   // Without wrong counters, wrong ids and long silences, no event is invented.
   for (const LinkFault fault :
        {LinkFault::loss, LinkFault::dup, LinkFault::list_bad, LinkFault::short_epochs, LinkFault::dead}) {
-    // A list that begins with a wrong id misplaces chunks: flagged, and at most in the runs above.
+    // A list that begins with a wrong id misplaces chunks. These are flagged, and no more runs have them than allowed above.
     const std::uint64_t flagged = fault == LinkFault::list_bad ? 0 : of(fault).wrong_flagged;
     EXPECT_EQ(of(fault).spurious, 0) << name_of(fault);
     EXPECT_EQ(flagged + of(fault).wrong_incomplete + of(fault).lies + of(fault).unknowable, 0) << name_of(fault);
@@ -151,18 +151,18 @@ void expect_all_right_or_flagged(std::uint32_t seed) {
   EXPECT_EQ(judged.wrong + judged.repeats, 0);
 }
 
-// Ids before the beginning of a segment open a second one with the same resets. What comes after its end is not of the first
-// one.
+// Ids before the beginning of a segment open a second segment with the same resets. Chunks after the end of the second one
+// do not belong to the first one.
 TEST(SequenceScenarios, ASecondSegmentWithTheSameResetsMisplacesNoChunk) { expect_all_right_or_flagged(71012001); }
 
-// The list is an epoch ahead, and has the id of a chunk that comes twice there. The next chunk has a flipped id.
+// A chunk comes twice. The list is an epoch ahead, and that epoch has the chunk's id, too. The next chunk has a flipped id.
 TEST(SequenceScenarios, AChunkThatComesTwiceIsNotOfTheNextEpoch) { expect_all_right_or_flagged(901313); }
 
-// Two entries of the list in a row have the same flipped bit in the reset counter.
+// Two successive entries of the list have the same flipped bit in the reset counter.
 TEST(SequenceScenarios, TwoEntriesOfTheListWithTheSameFlippedBitMisplaceNoChunk) { expect_all_right_or_flagged(72015348); }
 
-// A link's leap is judged while its next chunk is still to be read; a link an epoch ahead comes to a reset by numbers that
-// stay free.
+// In the first two runs, a leap of a link is judged before the link's next chunk is read. In the third run, a link that is an
+// epoch ahead reaches a reset through numbers that no other link has.
 TEST(SequenceScenarios, ALeapWaitsForTheNextChunkOfItsLink) {
   expect_all_right_or_flagged(76000005);
   expect_all_right_or_flagged(76004246);
