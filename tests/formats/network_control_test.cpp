@@ -149,7 +149,7 @@ TEST(NetworkControl, AHeaderThatCannotBeIsRefusedAtOnce) {
   EXPECT_NE(refusal(header(0, 0, 0)).find("type of a message"), std::string::npos);
   EXPECT_NE(refusal(header(0, 14, 0)).find("type of a message"), std::string::npos);
   EXPECT_NE(refusal(header(0, 9, 1)).find("reserved"), std::string::npos);
-  // The largest number of each type, and one more.
+  // The largest valid size of each type; the loop also tries one byte more.
   const std::vector<std::uint32_t> most{4096, 32, 372 + 8 * 65535 - 2, 284, 580, 16, 10 + 64 * 74, 0};
   for (std::size_t i = 0; i < most.size(); ++i) {
     const auto type = static_cast<std::uint16_t>(i + 1);
@@ -236,7 +236,7 @@ TEST(NetworkControl, EveryBoundHolds) {
   ASSERT_TRUE(taken && *taken);
   EXPECT_EQ((*taken)->message, ControlMessage(most));
 
-  // One more: the test enlarges the field in place, and so the message.
+  // Enlarges a field of the message by one more than its limit, and the message with it.
   const auto with = [](std::size_t at, std::size_t room, std::uint16_t length) {
     auto message = written(a_subscribe());
     message.insert(message.begin() + static_cast<std::ptrdiff_t>(at) + 2, length - room, std::byte{'x'});

@@ -60,7 +60,7 @@ Frames frames_of(const RdhStream& stream, std::uint32_t orbits_per_frame = 1, co
     buffer.clear();
   };
   std::size_t number = 0;
-  for (const RdhStream::Page& page : stream.sent()) {  // superpages of one page each, in the order sent
+  for (const RdhStream::Page& page : stream.sent()) {  // superpages have one page each, in the order of sending
     if (std::ranges::find(lost, number++) != lost.end()) continue;
     Bytes superpage;
     RdhStream::append(superpage, page.header);
@@ -194,7 +194,7 @@ TEST(RdhRules, APageThatIsMissingInAFrameIsFoundWhateverTheRules) {
       EXPECT_EQ(info.counter(SuperpageCounter::page_number), 1U) << &kind - kKinds.data();
     }
     const std::size_t links = kind.links.size();
-    const Frames frames = frames_of(kind, 1, {kind.page_by_page ? links : 1});  // page 1 of the first link's first frame
+    const Frames frames = frames_of(kind, 1, {kind.page_by_page ? links : 1});  // drops a page of the first frame
     EXPECT_EQ(frames.flagged, 1U) << &kind - kKinds.data();
     EXPECT_GT(frames.anomalies, 0U);
   }
@@ -229,7 +229,7 @@ TEST(RdhRules, TheReadoutCountsPagesThatAreLostBetweenFramesIfLinksCountByThemse
   for (std::size_t page = 31; page < 40; ++page)
     lost.push_back(page);  // pages of four frames; the fourth keeps its last two pages
   Frames frames = frames_of(stream, 1, lost);
-  EXPECT_EQ(frames.flagged, 2U);  // the frame without end, and the frame without begin
+  EXPECT_EQ(frames.flagged, 2U);  // one frame has no end, and one has no begin
   RdhFrameDecoder decoder({}, stream.links);
   DecodeBuffer buffer(decoder.room());
   std::size_t number = 0;
@@ -248,7 +248,7 @@ TEST(RdhRules, TimeFramesOfFramesThatComeSeldomAreWhole) {
   for (const std::uint32_t step : {1U, 11U}) {
     RdhStream stream{.links = {2}, .orbits = every(step, 200, 64), .time_frame = rdh_trigger::kTimeFrame};
     const Frames frames = frames_of(stream, 32);
-    // The first step is unknown until it has been seen.
+    // The decoder does not know the first step until it has seen it.
     EXPECT_LE(frames.flagged, step == 1 ? 0U : 1U) << step;
     EXPECT_GE(frames.all, 200U * step / 32);
   }

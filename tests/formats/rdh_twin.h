@@ -61,7 +61,7 @@ class RdhTwin {
       add(page, bytes.first(page.offset_next()));
       bytes = bytes.subspan(page.offset_next());
     }
-    // From here on its bytes are a copy, whose size is limited.
+    // From here on the frame's bytes are a copy, whose size is limited.
     if (open_) {
       open_->spans_superpages = true;
       cut(*open_);

@@ -158,9 +158,9 @@ TEST(RecordingInfo, ARemovedBlockIsCountedAsAGap) {
 
 TEST(RecordingInfo, DamageIsNamedWithItsBlockAndItsPlaceInTheFile) {
   const BlockFormat format{BlockFamily::trailer32, 2048};
-  Bytes file = recording(format, {5, 9}, 20, 40);  // blocks of both E-links in turn
-  file[12 * 2048 + 3] = std::byte{0};              // E-link 5: its next block is 14
-  file[31 * 2048 + 2045] ^= std::byte{0x40};       // E-link 9: the length of a chunk
+  Bytes file = recording(format, {5, 9}, 20, 40);  // the blocks of both E-links alternate
+  file[12 * 2048 + 3] = std::byte{0};              // the number of a block of E-link 5, whose right number is 14
+  file[31 * 2048 + 2045] ^= std::byte{0x40};       // the length of a chunk of E-link 9
   file.resize(file.size() - 100);
   const auto info = inspect_recording(file);
   ASSERT_TRUE(info.has_value());

@@ -45,10 +45,10 @@ TEST(RequestPiece, SaysWhatIsWrong) {
   EXPECT_NE(refusal(with(8, 0)), "none");
   EXPECT_NE(refusal(with(8, 5)), "none");
   EXPECT_NE(refusal(with(9, 1)), "none");
-  EXPECT_NE(refusal(with(12, 2)), "none");  // more bytes than the message has
-  EXPECT_NE(refusal(with(16, 1)), "none");  // after the end of the message
+  EXPECT_NE(refusal(with(12, 2)), "none");  // the piece has more bytes than the message
+  EXPECT_NE(refusal(with(16, 1)), "none");  // the piece begins after the end of the message
   EXPECT_NE(refusal(with(16, 4)), "none");
-  EXPECT_NE(refusal({kExample.begin(), kExample.begin() + 24}), "none");  // no bytes, but the message is not empty
+  EXPECT_NE(refusal({kExample.begin(), kExample.begin() + 24}), "none");  // no bytes, although the message has some
   EXPECT_NE(refusal(with(8, 3)), "none");                                 // a refusal has no bytes
   EXPECT_NE(refusal(with(8, 4)), "none");
 }

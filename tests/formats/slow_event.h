@@ -60,7 +60,7 @@ struct Rod {
 };
 
 struct Rob {
-  Words header;  // the five words before the status
+  Words header;  // the five header words before the status
   Words status;
   std::uint32_t checksum_type = 0;
   Words payload;

@@ -20,7 +20,7 @@ struct Writer {
   std::uint8_t packet = 250;
   std::uint32_t orbit = 512;
   std::uint32_t page_bytes = 8192;
-  std::uint32_t orbits_per_superpage = 0;  // 0: as many as pages
+  std::uint32_t orbits_per_superpage = 0;  // 0: each page has an orbit of its own
 
   std::vector<std::byte> superpage(std::size_t pages, std::uint32_t trigger_of_first = rdh_trigger::kTimeFrame) {
     std::vector<std::byte> memory(pages * page_bytes);
@@ -107,7 +107,7 @@ TEST(SuperpageCheck, AnyByteOfThePatternCounts) {
       SuperpageCheck check({.pattern = pattern});
       check.check(3, bad);
       ASSERT_EQ(check.count(payload), 1u) << at;
-      // The finding has the place and the difference.
+      // The finding states the place and the difference.
       ASSERT_EQ(check.findings().size(), 1u);
       EXPECT_EQ(check.findings()[0].offset, at / 4 * 4);
       EXPECT_EQ(check.findings()[0].expected ^ check.findings()[0].found, std::uint64_t{1} << at % 4 * 8);
@@ -161,11 +161,11 @@ TEST(SuperpageCheck, SizesThatCannotBeAreCounted) {
   Writer card;
   SuperpageCheck check({.pattern = PagePattern::ddg});
   auto memory = card.superpage(2);
-  set_word(memory, 8, 8192 | 63U << 16);  // smaller than a header
+  set_word(memory, 8, 8192 | 63U << 16);  // the stated size is smaller than a header
   check.check(3, memory);
   EXPECT_EQ(check.count(bad_size), 1u);
   memory = card.superpage(2);
-  set_word(memory, 8, 8192 | 8193U << 16);  // larger than the page
+  set_word(memory, 8, 8192 | 8193U << 16);  // the stated size is larger than the page
   check.check(3, memory);
   EXPECT_EQ(check.count(bad_size), 2u);
   memory = card.superpage(2);
@@ -246,9 +246,9 @@ TEST(SuperpageCheck, ALinkIsSilentIfItsLastFrameIsLongAgoInOrbitsAndInBytes) {
   for (std::uint32_t i = 0; i < 10; ++i) check.check(3, frames(3, 47 * i, 47));
   EXPECT_TRUE(check.silent_links().empty());
   EXPECT_EQ(check.first_orbit(3), 0u);
-  EXPECT_FALSE(check.first_orbit(4));  // this link has not come yet
+  EXPECT_FALSE(check.first_orbit(4));  // this link has sent nothing yet
   for (std::uint32_t i = 50; i < 200; ++i) check.check(1, frames(1, 10 * i, 10));
-  check.check(4, frames(4, 0, 10));  // far behind, but continuous
+  check.check(4, frames(4, 0, 10));  // this link is far behind, but its data are continuous
   EXPECT_EQ(check.silent_links(), (std::vector<std::uint32_t>{2, 3}));
   EXPECT_EQ(check.errors(), 0u);
 }
@@ -260,7 +260,7 @@ TEST(SuperpageCheck, WhatAStopFlushesIsNoSignOfLife) {
     if (i < 20) check.check(2, frames(2, 10 * i, 10));
   }
   check.check(1, frames(1, 1000, 3));
-  check.check(2, frames(2, 200, 3));  // data that it held since it stopped
+  check.check(2, frames(2, 200, 3));  // the link sends data that it has held since it stopped
   EXPECT_EQ(check.silent_links(), (std::vector<std::uint32_t>{2}));
   EXPECT_EQ(check.errors(), 0u);
 }

@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Superpages of some links in turn, each with a time frame of 8 orbits and two pages per orbit.
+// Makes superpages of some links in turn, each with a time frame of 8 orbits and two pages per orbit.
 struct Card {
   PagePattern pattern = PagePattern::provable;
   std::uint64_t seed = 1;
@@ -99,7 +99,7 @@ TEST(SuperpageDump, PayloadOfAnotherSeedIsUnknownAndItsHeadersAreChecked) {
   EXPECT_EQ(inspect_superpage_dump(file, 1).pattern, PagePattern::unknown);
   EXPECT_TRUE(inspect_superpage_dump(file, 1).sound());
   EXPECT_EQ(inspect_superpage_dump(file, 5).pattern, PagePattern::provable);
-  file[512 * 20 + 13] ^= std::byte{1};  // a packet counter
+  file[512 * 20 + 13] ^= std::byte{1};  // changes a packet counter
   EXPECT_FALSE(inspect_superpage_dump(file, 1).sound());
 }
 
@@ -115,7 +115,7 @@ TEST(SuperpageDump, AnyFlippedBitOfPayloadSizesLinkOrderOrOrbitIsFound) {
         Bytes file = sound;
         file[begin + byte] ^= std::byte{1} << bit;
         const SuperpageDumpInfo info = inspect_superpage_dump(file, 1);
-        const bool may_be = byte == 0 && bit == 0;  // version 6 instead of 7
+        const bool may_be = byte == 0 && bit == 0;  // the flip makes version 6 of version 7; both are valid
         EXPECT_EQ(info.sound(), may_be) << "page " << page << " byte " << byte << " bit " << bit;
         if (byte >= kRdhBytes) {
           ASSERT_EQ(info.findings.total(), 1U);
@@ -145,7 +145,7 @@ TEST(SuperpageDump, LostPagesCutFilesAndTimeFramesInTheMiddleAreFound) {
   EXPECT_EQ(inspect_superpage_dump(lost, 1).counter(SuperpageCounter::packet_counter), 1U);
   EXPECT_EQ(inspect_superpage_dump(std::span(sound).first(sound.size() - 100), 1).counter(SuperpageCounter::beyond_end), 1U);
   Bytes unmarked = Card{.links = 1}.dump(4);
-  unmarked[512 * 32 + 33] ^= std::byte{8};  // the bit for the begin of a time frame
+  unmarked[512 * 32 + 33] ^= std::byte{8};  // clears the bit that marks the begin of a time frame
   EXPECT_EQ(inspect_superpage_dump(unmarked, 1).counter(SuperpageCounter::time_frame), 1U);
 }
 

@@ -104,7 +104,7 @@ TEST(VfioUser, RegionInfoTellsHowMuchRoomItsAreasNeed) {
   auto reply = decode_region_info(writer.bytes().subspan(kHeaderBytes));
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->info.argsz, region_info_bytes(2));
-  EXPECT_EQ(reply->info.cap_offset, RegionInfo::kBytes);  // otherwise QEMU 11 refuses the region
+  EXPECT_EQ(reply->info.cap_offset, RegionInfo::kBytes);  // QEMU 11 requires this offset
   EXPECT_FALSE(reply->areas.has_value());
 
   writer.clear();
@@ -121,7 +121,7 @@ TEST(VfioUser, ACapabilityChainThatDoesNotEndIsRefused) {
   std::vector<std::byte> payload(writer.bytes().begin() + kHeaderBytes, writer.bytes().end());
   payload[32 + 4] = std::byte{32};  // next: itself
   EXPECT_FALSE(decode_region_info(payload).has_value());
-  payload[32 + 4] = std::byte{0xff};  // next: beyond the reply
+  payload[32 + 4] = std::byte{0xff};  // the next capability is beyond the reply
   EXPECT_FALSE(decode_region_info(payload).has_value());
 }
 

@@ -329,7 +329,7 @@ TEST(CardStream, EndsWhenItWasStoppedAndAllIsRead) {
 TEST(CardStream, AChunkThatTheEndCutsIsHandedOverMarked) {
   Card card(1);
   card.connect();
-  card.blocks.add_events(0, 30);  // about the 24th lies in two blocks, and the second never comes
+  card.blocks.add_events(0, 30);  // about the 24th event lies in two blocks, and the second block never comes
   card.blocks.bytes.resize(1024);
   card.fill(1);
   auto stream = card.stream(0, 1);
@@ -378,7 +378,7 @@ TEST(CardSpans, TimeInWhichNobodyLookedIsNoSilence) {
   std::uint64_t now = 1000 * kMs;
   card.spans->pump(now);
   const std::uint64_t begin = card.spans->clock_ns();
-  for (int i = 0; i < 8; ++i) card.spans->pump(now += 700 * kMs);  // a stopped process, or a card that did not answer
+  for (int i = 0; i < 8; ++i) card.spans->pump(now += 700 * kMs);  // as if a process had stopped, or the card did not answer
   for (int i = 0; i < 100; ++i) card.spans->pump(now += kMs);
   EXPECT_LE(card.spans->clock_ns(), begin + 6 * kMs);
 }
@@ -449,7 +449,7 @@ TEST(CardStream, WhatACardsClockGainsOnTheOthersIsNotKept) {
   TwoCards cards;
   std::vector<SeenChunk> seen;
   read_all(*cards.stream, seen);
-  // Far in the future, so that the time added by poll() does not matter.
+  // This time is far in the future, so that the time added by poll() does not matter.
   std::uint64_t now = base::steady_now_ns() + 100'000 * kMs;
   const auto run = [&](Card& card, int milliseconds) {
     for (int i = 0; i < milliseconds; ++i) {

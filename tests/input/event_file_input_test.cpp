@@ -151,7 +151,7 @@ TEST(EventFileInput, AFlippedBitInAGlobalIdChangesNoLaterNumber) {
   const auto mapped = base::MappedFile::open(make_files(directory.path(), {}, kSample, events_of(kSample, numbers(2)))[0]);
   const auto file = storage::EventFileReader::open(mapped->bytes());
   for (const unsigned bit : {33U, 40U, 62U, 63U}) {
-    for (const std::uint64_t hurt : {0U, 5U}) {  // the first, and one in the middle
+    for (const std::uint64_t hurt : {0U, 5U}) {  // damages the first event, or one in the middle
       EventNumbers numbers;
       numbers.begin(*file);
       std::int64_t last = -1;
@@ -295,7 +295,7 @@ TEST(EventFileInput, RefusesLinksWithTheSameIdInTwoRobsAndNamesTheRobs) {
 
 TEST(EventFileInput, PlaysTheChosenRobOnly) {
   for (const SampleSettings& chosen : {kSample, kOtherRob}) {
-    for (const bool named : {false, true}) {  // a file may name the first ROB only
+    for (const bool named : {false, true}) {  // a file that names ROBs names only the first one
       const TemporaryDirectory directory;
       if (named && chosen.source_id == kOtherRob.source_id) continue;
       EventFileInputSettings settings =

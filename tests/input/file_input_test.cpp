@@ -332,7 +332,7 @@ TEST_F(RecordedFile, ALoopCountsOnPastFlippedIds) {
     input.start();
     std::vector<SeenChunk> chunks;
     while (chunks.size() < 50'000) testing::read_all(*stream, chunks, 50'000);
-    // In each pass the ids of all links continue from the same number, chunk by chunk, except flipped ids.
+    // In each pass, all links continue from the same id; each chunk has the next one, except flipped ids.
     const formats::Provable provable(5, false, bits);
     std::vector<std::uint32_t> seen(8);
     std::map<std::uint32_t, std::map<std::uint32_t, std::size_t>> begins;  // the beginnings of each pass

@@ -321,7 +321,7 @@ TEST(Generator, AStallOfItsOwnIsNoDeadTime) {
   };
   run.generator->advance(kStart + 5 * kMs);
   let_go();
-  // Nothing runs for half a second: 50000 triggers become due, ten times as many as fit.
+  // The generator does not run for half a second: 50000 triggers become due, ten times as many as fit.
   std::uint64_t now = kStart + 505 * kMs;
   for (; now < kStart + 800 * kMs; now += kMs) {
     run.generator->advance(now);
@@ -337,7 +337,7 @@ TEST(Generator, WhatItDidNotComeToBeforeTheEndIsDeadTimeAndNamed) {
   s.rate_hz = 2e3;
   GeneratedRun run(s);
   run.generator->advance(kStart);
-  // A busy machine: the next call is the end.
+  // The machine is busy: the generator runs again only at the end.
   EXPECT_TRUE(run.generator->behind(kStart + 1000 * kMs));
   run.generator->end_offering(kStart + 1000 * kMs);
   EXPECT_FALSE(run.generator->behind(kStart + 1000 * kMs));

@@ -243,7 +243,7 @@ TEST_F(JoinedChunks, GivenUpItHandsOutWhatHasComeOfOpenChunksAndEnds) {
   EXPECT_EQ(read(), (std::vector<Came>{{2, numbered(7), 0}}));
   EXPECT_EQ(status, PollStatus::empty);
   stream->hold(0, true);
-  input->push({{.link = 1, .bytes = numbered(5)}});  // not read any more
+  input->push({{.link = 1, .bytes = numbered(5)}});  // the stream has ended, and does not read this page
   EXPECT_TRUE(stream->give_up());
   EXPECT_FALSE(stream->give_up());
   EXPECT_EQ(read(), (std::vector<Came>{{0, numbered(100), chunk_status::kSoftwareTruncated},

@@ -132,7 +132,7 @@ TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
 TEST_F(NetworkFaults, WhatMayBeTheEndOfAChunkThatBeganInALostPageIsFlagged) {
   start(1);
   publisher().send_chunk(0, 0, 0);
-  publisher().send_chunk(2, 0, 0);  // the same chunk, by its count
+  publisher().send_chunk(2, 0, 0);  // repeats the chunk: its count is the same
   publisher().send_chunk(3, 1, 0);
   ASSERT_TRUE(until([&] { return came_.size() == 3; }));
   EXPECT_EQ(flagged_, (std::vector{false, true, false}));
@@ -190,7 +190,7 @@ TEST_F(NetworkFaults, TheClockGoesOnWithoutAPublisherWhoHasBeenSilentForLong) {
   start(2);
   const std::uint64_t begin = base::steady_now_ns();
   std::uint64_t told = 0;
-  // Unsent data of the other publisher may be older than all data of this one: the clock stops, but not for ever.
+  // The other publisher may have unsent data that are older than all data of this one. So the clock stops, but not for ever.
   ASSERT_TRUE(until([&] {
     if (told < 15 && base::steady_now_ns() - begin > told * 30 * kMs) {
       publisher(0).send_clock(told, (1000 + told) * kMs);

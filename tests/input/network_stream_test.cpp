@@ -299,7 +299,7 @@ TEST_P(NetworkStreams, AStreamWhosePagesAreAllOutSaysSo) {
   Page* page = nullptr;
   ASSERT_TRUE(until([&] { return stream.poll(page) == PollStatus::page; }));
   page->drop();
-  // Until the end, because libfabric crashes if shared memory breaks with both ends in one process.
+  // Reads to the end, because libfabric crashes if shared memory breaks with both ends in one process.
   EXPECT_TRUE(until([&] {
     PollStatus status = PollStatus::page;
     while ((status = stream.poll(page)) == PollStatus::page) page->drop();
@@ -440,7 +440,7 @@ TEST_P(BrokenStreams, TheClockGoesOnWithoutDataAndStandsStillWithoutThePublisher
   {
     Source source(publisher(), 10);
     ASSERT_TRUE(until([&] { return reader.chunks > 0; }, &reader));
-    // Now it waits for the end of its subscriber, without data.
+    // The publisher now waits for the end of its subscriber, without data.
   }
   // Data in flight may still come.
   read_for(reader, std::chrono::milliseconds{50});

@@ -120,7 +120,7 @@ TEST_F(ApplicationTest, StartsFromTheEndOfTheChainAndStopsFromItsBeginning) {
                                            "second destroyed", "first destroyed", "builder destroyed", "input destroyed"));
 }
 
-// The first and the last of 65 threads have one lane.
+// 65 threads use 64 lanes, so the first and the last thread share one.
 TEST(FragmentMeter, CountsEveryFragmentOfMoreThreadsThanItHasLanes) {
   constexpr std::uint64_t kThreads = 65;
   constexpr std::uint64_t kMore = 500'000;
@@ -364,7 +364,7 @@ TEST_F(ApplicationTest, ARobWhoseChunksAreDuplicatesIsTold) {
   Application application(settings_, registry_);
   application.start();
   script_.received = 100'000;
-  script_.duplicates = 9'000;  // chunks that a link sends twice now and then
+  script_.duplicates = 9'000;  // a link sends some chunks twice
   application.step();
   EXPECT_TRUE(application.take_messages().empty());
   script_.duplicates = 90'000;
@@ -398,7 +398,7 @@ TEST_F(ApplicationTest, ASilentLinkIsRemovedByPolicyAndTakenBackWhenItDelivers) 
     }
   };
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  application.step();  // the first look
+  application.step();  // this step looks at the counters for the first time
   script_.link_missing = 1000;
   step_until(LinkState::removed);
   EXPECT_TRUE(application.status().robs[0].builder.links[0].removed_by_policy);

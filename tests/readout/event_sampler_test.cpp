@@ -25,7 +25,7 @@ using test::CollectingConsumer;
 using test::counter_of;
 using test::FragmentPool;
 
-/// A test fails if something has not come after this time. It is generous, because no test measures time.
+/// The time limit for anything that a test waits for. It is generous, because no test measures time.
 std::chrono::milliseconds patience() {
   const char* const scale = std::getenv("RODEO_TEST_TIMEOUT_SCALE");
   return std::chrono::milliseconds(static_cast<long>(10'000 * (scale != nullptr ? std::atof(scale) : 1)));
@@ -116,7 +116,7 @@ TEST_F(Sampler, TakesNothingWhileNobodyLooks) {
 TEST_F(Sampler, NeverWaitsForAReaderThatDoesNotRead) {
   start({.samples = 4});
   SampleClient idle = connect();
-  // Far more than sockets and places hold; insert() returns although the client does not read.
+  // These are far more than sockets and places hold. insert() returns although the client does not read.
   constexpr Sequence kMany = 20'000;
   for (Sequence i = 0; i < kMany; ++i) {
     sampler_->insert(pool_.make(i));
@@ -141,7 +141,7 @@ TEST_F(Sampler, TellsAReaderWhatItMissedAndServesAnotherOneMeanwhile) {
     std::this_thread::sleep_for(1ms);
     if (sent > 100'000) FAIL() << "the socket never fills";
   }
-  // Samples from before the gap are still there; the first one after it says how many are missing.
+  // Samples from before the gap are still there. The first sample after the gap states the number of missing ones.
   std::uint64_t received = 0;
   Sample sample;
   while (true) {

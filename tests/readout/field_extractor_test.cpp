@@ -1,4 +1,4 @@
-// The default extraction gives the same values for every chunk as its twin, a plain function per chunk.
+// The default extraction agrees with its slow twin for every chunk. The twin is a plain function of one chunk.
 #include "readout/extractor/field_extractor.h"
 
 #include <gtest/gtest.h>

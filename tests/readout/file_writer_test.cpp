@@ -81,7 +81,7 @@ ReadFile read_closed(const fs::path& path) {
   EXPECT_TRUE(reader->end()) << path;
   if (reader->end()) out.end = *reader->end();
   EXPECT_EQ(reader->position(), bytes.size()) << "no bytes after the end record";
-  // The CRC over the whole file, with zeros in place of its own digits.
+  // The CRC of the file is that of all bytes, with zeros in place of the CRC's own digits.
   const std::string text(chars.begin(), chars.end());
   const std::size_t digits = text.find(std::string(formats::kCrcKey)) + formats::kCrcKey.size() + 1;
   const auto stored = formats::read_crc_digits(text.substr(digits, formats::kCrcDigits));
@@ -345,7 +345,7 @@ TEST_F(Writer, StaysBelowItsLargestRate) {
   start(settings);
   for (Sequence i = 0; i < 5000; ++i) {
     FragmentPtr fragment = pool_.make(i);
-    fragment->handed_over_ns = 1'000'000'000 + i * 1'000'000;  // a thousand a second, for five seconds
+    fragment->handed_over_ns = 1'000'000'000 + i * 1'000'000;  // the fragments come at 1 kHz for five seconds
     writer_->insert(std::move(fragment));
   }
   writer_->stop();
@@ -371,7 +371,7 @@ TEST_F(Writer, EventsThatItSkipsAreNoneOfItsLargestNumberOfBytes) {
   settings.queue.capacity = 2;
   settings.share.max_bytes = 1'000'000;
   start(settings);
-  // Far more than the limit is offered, first in a burst that the queue cannot hold, until the limit is reached.
+  // The test offers far more than the limit, first in a burst that the queue cannot hold, until the limit is reached.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   for (Sequence i = 0; count("unwritten_beyond_bytes") == 0 && std::chrono::steady_clock::now() < deadline; ++i) {
     insert(i, 1);
@@ -512,7 +512,7 @@ TEST_F(Writer, TakesWhatIsLeftOfADiskInAFewSteps) {
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
     GTEST_SKIP() << "host: needs the right to mount a small tmpfs";
   {
-    auto file = storage::DirectFile::create(disk / "file", {.direct = false});  // otherwise it would reserve 64 MiB
+    auto file = storage::DirectFile::create(disk / "file", {.direct = false});
     ASSERT_TRUE(file);
     std::set<std::int64_t> steps;
     std::uint64_t bytes = storage::DirectFile::kAlign;

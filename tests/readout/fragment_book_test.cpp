@@ -332,7 +332,7 @@ TEST_F(BookOfAReadoutThatJoins, Of16BitsItLacksRoundsOf65536) {
   EXPECT_EQ(book.find(0x30010).answer, Answer::there);
 }
 
-// 64 fragments may come in another order, so ids of 8 bits do not tell their round.
+// Fragments come out of order by up to 64. So ids of 8 bits do not show their round.
 class BookOfShortIds : public FragmentBookTest {
  protected:
   static constexpr std::uint64_t kSettled = 100 * kMs;
@@ -410,7 +410,7 @@ TEST_F(BookOfShortIds, AreNotJudgedByTheIdOfOneRequest) {
   EXPECT_EQ(ask_short(77), Answer::there);
 }
 
-// Another readout that joins takes its round from this one, and then names a higher position.
+// A readout that joins later takes its round from this one. Then it names a higher position.
 TEST_F(BookOfShortIds, StayRightWhereAnotherReadoutJoinsLater) {
   for (std::uint64_t id = 77; id < 400; ++id) take_short(id);
   short_.advance(kSettled);
@@ -468,7 +468,7 @@ TEST_F(FragmentBookTest, IdsAreShownInTheOrderInWhichTheyCame) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{5, 3, 4}));
 }
 
-/// The same rules in a direct form: lists that are searched from end to end.
+/// The same rules written directly: the twin searches its lists from end to end.
 class SlowBook {
  public:
   explicit SlowBook(const FragmentBook::Settings& settings) : settings_(settings) {}

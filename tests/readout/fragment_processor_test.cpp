@@ -67,7 +67,7 @@ class Processor : public testing::Test {
   std::unique_ptr<FragmentProcessor> processor_;
 };
 
-/// A work that reports this as its first wrong place; nullopt: nothing is wrong.
+/// A work that reports the given place as its first wrong one; nullopt: nothing is wrong.
 class WrongWork final : public FragmentWork {
  public:
   explicit WrongWork(std::optional<std::pair<std::uint32_t, std::uint32_t>> first) {

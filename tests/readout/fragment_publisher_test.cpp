@@ -41,7 +41,7 @@ class FragmentPublisherTest : public testing::Test {
     EXPECT_TRUE(subscriber) << subscriber.error().message();
     return std::move(*subscriber);
   }
-  /// At a fixed time, the same for all readers.
+  /// Makes fragments with a fixed time, the same for all readers.
   FragmentPtr make(Sequence sequence) const {
     FragmentPtr fragment = pool_.make(sequence);
     fragment->handed_over_ns = 1'000'000'000 + sequence;
@@ -60,7 +60,7 @@ class FragmentPublisherTest : public testing::Test {
   std::uint64_t count(std::string_view name) const { return counter_of(publisher_->status().counters, name); }
 
   test::TemporaryDirectory bus_;
-  FragmentPool pool_{{.links = 60, .chunk_bytes = 100, .links_per_part = 7}};  // larger than a page
+  FragmentPool pool_{{.links = 60, .chunk_bytes = 100, .links_per_part = 7}};  // a fragment is larger than a page
   CollectingConsumer end_;
   std::unique_ptr<FragmentPublisher> publisher_;
 };
@@ -128,14 +128,14 @@ TEST_F(FragmentPublisherTest, OneThatTakesNothingAtTheEndIsNotWaitedForBeyondGra
     ASSERT_TRUE(outcome);
     if (*outcome == EventSubscriber::Outcome::sample) break;
   }
-  // More than credit and sockets have room for; the subscriber does not read.
+  // These are more than credit and sockets have room for. The subscriber does not read.
   constexpr Sequence kEvents = 8000;
   std::jthread inserter([&] {
     for (Sequence i = 1; i <= kEvents; ++i) publisher_->insert(make(i));
   });
   while (publisher_->status().queue_fill < 1) std::this_thread::sleep_for(1ms);
   publisher_->run_ends();
-  inserter.join();  // insert() no longer waits
+  inserter.join();  // insert() waits no longer
   publisher_->stop();
   EXPECT_GT(count("not_taken"), 0u);
   EXPECT_EQ(count("chunks_wanted") + count("no_subscriber") + count("not_taken"), kEvents + 1);

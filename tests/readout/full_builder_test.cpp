@@ -325,7 +325,7 @@ TEST(FullBuilder, AWrongL1IdNearByIsFoundByTheLinksNextChunk) {
       fixture.sort_out();
       EXPECT_EQ(fixture.whole, 399U) << links << " links, bit " << bit;
       EXPECT_EQ(fixture.empty, std::set{L1Id{200}}) << links << " links, bit " << bit;
-      // 200 has bits 3 and 6 set: without one of them, the id is that of a much earlier event.
+      // 200 has bits 3 and 6 set: a flip of one of them gives the id of a much earlier event.
       EXPECT_EQ(fixture.lost("out_of_sequence") + fixture.lost("duplicate"), 1U) << links << " links, bit " << bit;
     }
   }
@@ -351,7 +351,7 @@ TEST(FullBuilder, AChunkAfterAGapIsBuiltWhenTheInputsTimeRunsOn) {
 TEST(FullBuilder, AnEventCounterResetMayOvertakeOldEventsOfOtherLinks) {
   FullFixture fixture(2, 1);
   fixture.start();
-  fixture.push_events(0, 0, 1001, 255);  // the last is on link 0
+  fixture.push_events(0, 0, 1001, 255);  // the last event is on link 0
   fixture.input.push({fixture.event(0, L1Id::of(0, 0))});
   fixture.input.push({fixture.event(0, L1Id::of(255, 1001))});
   fixture.push_events(0, 1, 20, 0);

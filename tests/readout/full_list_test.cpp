@@ -1,4 +1,4 @@
-// FULL-mode builder with the trigger's own list: before the data, after them, and ahead of one worker.
+// FULL-mode builder with the trigger's own list, which comes before the data, after them, or ahead of one worker.
 #include <gtest/gtest.h>
 
 #include "readout/full_fixture.h"
@@ -24,7 +24,7 @@ TEST(FullBuilder, TheListMayComeAfterAllTriggersThatACardHolds) {
 
 TEST(FullBuilder, TheListMayComeAfterTheEndOfTheRun) {
   for (const std::uint32_t links : {4U, 5U, 8U}) {
-    const std::uint32_t events = 22 * links;  // fewer chunks of a link than may overtake a link that stands still
+    const std::uint32_t events = 22 * links;  // each link has fewer chunks than may overtake a silent link
     FullFixture fixture(links, 1, {.window = 64, .trigger_list = true});
     fixture.start();
     fixture.push_events(0, 0, events);
@@ -38,7 +38,7 @@ TEST(FullBuilder, TheListMayComeAfterTheEndOfTheRun) {
 }
 
 TEST(FullBuilder, OneDecodedListServesAllWorkersHoweverFarApart) {
-  constexpr std::uint32_t kEvents = 20'000;  // more than the largest distance of the list's readers
+  constexpr std::uint32_t kEvents = 20'000;  // more events than two readers of the list may be apart
   FullFixture fixture(2, 2, {.workers = 2, .window = 64, .trigger_list = true});
   EXPECT_EQ(fixture.input.trigger_lists(), 1U);
   fixture.push_triggers(kEvents);
@@ -110,7 +110,7 @@ TEST(FullBuilder, WhatWaitsIsGivenUpAndCountedWhereItHasToEnd) {
   fixture.start();
   for (std::uint32_t l1 = 0; l1 < 50; ++l1)
     fixture.input.push({fixture.event(0, L1Id{l1}, 40), fixture.event(1, L1Id{l1}, 40)});
-  fixture.wait_for(100);  // all events are unknown until the list begins
+  fixture.wait_for(100);  // all events are unknown until the list begins, so their chunks wait
   fixture.builder->give_up();
   while (!fixture.builder->status().workers.empty() && fixture.lost("stop_limit") < 100) std::this_thread::yield();
   fixture.input.push({fixture.event(0, L1Id{50}, 40)});

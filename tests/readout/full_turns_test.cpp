@@ -6,15 +6,7 @@
 namespace rodeo::test {
 namespace {
 
-// As a card sends small chunks at its highest rate: the chunks of one link for all triggers that it holds, then the next
-// link.
-
-// More chunks are waiting than the window has room for.
-
-// Links stop and resume, one by one or all at once, with flipped ids. When all are back, no chunk is lost any more.
-
 // The turns restart at every seam, as in a looped recording whose number of events is not a multiple of the links.
-
 TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
   FullFixture fixture(3, 1);
   fixture.start();
@@ -30,8 +22,7 @@ TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
   EXPECT_TRUE(fixture.empty.empty());
 }
 
-// Of each 400 events, `in_turn` go to the links in turn, the others to random links. Returns the number of whole events.
-
+// Of each 400 events, `in_turn` go to the links in turn, and the others to random links. Returns the number of whole events.
 std::size_t whole_of(std::uint32_t in_turn, std::uint32_t events) {
   FullFixture fixture(4, 1);
   fixture.start();
@@ -51,7 +42,7 @@ std::size_t whole_of(std::uint32_t in_turn, std::uint32_t events) {
 }
 
 TEST(FullBuilder, MissingEventsAreChargedToTheLinkThatIsSilentAndNotToItsNeighbour) {
-  // From the start, and after a reset at which the turns change.
+  // One link is silent from the start, or after a reset at which the turns change.
   for (const std::uint32_t before : {0U, 101U}) {
     FullFixture fixture(2, 1);
     fixture.start();
@@ -96,7 +87,6 @@ TEST(FullBuilder, ALinkThatJumpsIntoTheTurnsOfOthersLosesItsOwnChunksAlone) {
 }
 
 // The ids of one link stay wrong: its chunks wait, or are stray. They must not hold all pages of the input.
-
 TEST(FullBuilder, ALinkThatLiesForGoodDoesNotKeepAllPages) {
   constexpr std::uint32_t kEvents = 3000;
   for (const std::uint32_t links : {2U, 4U}) {

@@ -100,7 +100,7 @@ TEST_P(GbtBuilder, ASilentLinkTimesOutOnTheInputsClockAlone) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(fixture.collector.count(), 10U) << "the input's clock is stopped: nothing may time out";
   fixture.let_time_pass(15);
-  // Chunks that come now are late, and counted.
+  // Chunks of these events come too late now, and are counted.
   fixture.input.push({fixture.run(3, L1Id{10}, 5)});
   fixture.push_all(L1Id{15}, 5);
   fixture.wait_for_fragments(20);
@@ -114,7 +114,7 @@ TEST_P(GbtBuilder, ASilentLinkTimesOutOnTheInputsClockAlone) {
 }
 
 TEST_P(GbtBuilder, AFullWindowClosesItsOldestInsteadOfWaiting) {
-  // One link is silent while the others send much: the clock is stopped, but the ring fills.
+  // One link is silent while the others send much. The clock is stopped, but the ring of events fills.
   GbtFixture fixture(4, settings());
   fixture.start();
   for (std::uint32_t first = 0; first < 5000; first += 50) {
@@ -264,7 +264,7 @@ TEST_P(GbtBuilder, ALinkCanBeRemovedAndTakenBackWhileRunning) {
   EXPECT_FALSE(fixture.builder->set_link(Fid{42}, LinkState::removed));
   ASSERT_TRUE(fixture.builder->set_link(fixture.fids[1], LinkState::removed));
   while (fixture.builder->status().links[1].state != LinkState::removed) std::this_thread::yield();
-  fixture.push_all(L1Id{20}, 20);  // its chunks are counted, the events complete without it
+  fixture.push_all(L1Id{20}, 20);  // the builder counts the removed link's chunks, and completes events without it
   fixture.wait_for_fragments(40);
   ASSERT_TRUE(fixture.builder->set_link(fixture.fids[1], LinkState::active));
   while (fixture.builder->status().links[1].state != LinkState::active) std::this_thread::yield();
@@ -285,13 +285,13 @@ TEST_P(GbtBuilder, ALinkCanBeRemovedAndTakenBackWhileRunning) {
   EXPECT_EQ(fixture.builder->status().links[1].left_out, 20U);
 }
 
-// Events that a link has skipped lack it; events that are open when it is removed are built without it.
+// An event that the link has skipped lacks the link. An event that is open at the removal is built without the link.
 TEST_P(GbtBuilder, EventsThatAreOpenWhenALinkIsRemovedGoWithoutIt) {
   GbtFixture fixture(4, settings());
   fixture.start();
   fixture.push_all(L1Id{0}, 10);
   for (const std::uint32_t link : {0U, 1U, 2U}) fixture.input.push({fixture.run(link, L1Id{10}, 20)});
-  fixture.input.push({fixture.run(3, L1Id{12}, 3)});  // not 10, 11; then silent
+  fixture.input.push({fixture.run(3, L1Id{12}, 3)});  // the link skips 10 and 11, sends 12 to 14, then nothing
   fixture.wait_for_fragments(15);
   ASSERT_TRUE(fixture.builder->set_link(fixture.fids[3], LinkState::removed));
   fixture.wait_for_fragments(30);
@@ -399,7 +399,7 @@ TEST(GbtBuilderPlugin, WhatAPluginThrowsCostsTheChunkItThrewAtAndIsCounted) {
     fixture.check_invariants();
     EXPECT_EQ(fixture.lost("plugin_threw"), 2U);
     EXPECT_EQ(fixture.lost("malformed"), 0U);
-    ASSERT_EQ(fixture.collector.count(), 100U);  // the event without its two chunks is built empty
+    ASSERT_EQ(fixture.collector.count(), 100U);  // the event has lost both chunks and is built empty
     for (const SeenFragment& fragment : fixture.collector.fragments()) {
       EXPECT_EQ(fragment.chunks, fragment.l1id.value == 5 ? 0U : 2U) << fragment.l1id.value;
       if (fragment.l1id.value == 5) continue;

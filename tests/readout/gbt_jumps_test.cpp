@@ -16,7 +16,7 @@ TEST_P(GbtJumps, AJumpIsBelievedOnceConfirmedAndTheLinkFindsItsPlaceAgain) {
   GbtFixture fixture(3, settings());
   fixture.start();
   fixture.push_all(L1Id{0}, 100);
-  // Link 2 loses 200 events and comes back one chunk at a time: the first is held until the second confirms it.
+  // Link 2 loses 200 events and comes back one chunk at a time. Its first chunk waits until the second confirms it.
   for (std::uint32_t l1 = 100; l1 < 400; ++l1) {
     std::vector<ScriptedRun> runs{fixture.run(0, L1Id{l1}, 1), fixture.run(1, L1Id{l1}, 1)};
     if (l1 >= 300) runs.push_back(fixture.run(2, L1Id{l1}, 1));

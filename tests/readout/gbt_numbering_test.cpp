@@ -33,7 +33,7 @@ void expect_global_ids(GbtFixture& fixture, std::uint64_t first, std::uint32_t l
 TEST_P(GbtNumbering, GlobalIdsGoOnOverAWrapOfTheL1Id) {
   for (const std::uint32_t bits : {4U, 8U, 16U, 24U}) {
     GbtFixture fixture(3, settings(), bits);
-    // The front end's counter alone gives the first id: narrow counters restart below their own wrap.
+    // Only the front end's counter gives the first id. Narrow counters restart below their own wrap.
     const std::uint64_t first = bits == 24 ? 0xffffffU - 100 : (1U << bits) - 3;
     expect_global_ids(fixture, first, 0xffffffU);
   }
@@ -109,7 +109,7 @@ TEST_P(GbtNumbering, ChunksTooLargeToBeHeldStillConfirmEachOther) {
   EXPECT_GE(fixture.collector.count(), 99U);
 }
 
-// These ids are near enough to be followed, but the events would time out before the other links come.
+// The builder could follow these ids, but would close the events before the other links come.
 // If a run does not begin near 0, its first ids wait for confirmation, or for the end of the run.
 TEST_P(GbtNumbering, ARunOfOneEventIsBuiltWhereverItsIdIs) {
   for (const std::uint32_t id : {0U, 1000U, 5U << 24, (5U << 24) + 1000}) {
@@ -123,7 +123,7 @@ TEST_P(GbtNumbering, ARunOfOneEventIsBuiltWhereverItsIdIs) {
 }
 
 TEST_P(GbtNumbering, TheOnlyChunkOfALinkIsBuiltWhereverTheRunBegins) {
-  GbtSettings patient = settings();  // the input's clock runs as long as the workers need
+  GbtSettings patient = settings();  // the time-out is longer than any pause of the workers
   patient.timeout = std::chrono::hours{1};
   GbtFixture fixture(4, patient);
   fixture.start();
@@ -138,7 +138,7 @@ TEST_P(GbtNumbering, TheOnlyChunkOfALinkIsBuiltWhereverTheRunBegins) {
   EXPECT_EQ(fixture.builder->status().chunks_built, 102U) << "the first chunks of two links came late, or never";
 }
 
-// Half of the links are silent, from the beginning or for long: they do not contradict the agreement of the others.
+// Half of the links are silent, from the beginning or for long. They do not contradict the agreement of the others.
 TEST_P(GbtNumbering, ALinkThatWasSilentDuringAResetFindsItsEpochByItsNeighbours) {
   for (const std::uint32_t bits : {16U, 24U, 32U}) {
     GbtFixture fixture(4, settings(), bits);  // each link has a neighbour in its worker
@@ -197,7 +197,7 @@ TEST_P(GbtNumbering, LinksThatSkipMostEventsAreFollowedAndFlippedBitsAreNot) {
     built += fragment.chunks;
   }
   EXPECT_EQ(fixture.collector.count(), kEvents);
-  // The first long steps of each link wait for confirmation, which may come too late.
+  // The first long steps of each link wait for a confirmation, which may come too late.
   EXPECT_LE(sent - built - flipped, 4U * 2 + flipped);
 }
 
@@ -205,7 +205,7 @@ TEST_P(GbtNumbering, LateChunksOfLowIdsAreNoReset) {
   for (const std::uint32_t bits : {16U, 24U}) {
     GbtFixture fixture(2, settings(), bits);
     fixture.start();
-    // Link 0 omits 3 and 4 and sends them 600 events later, one after the other.
+    // Link 0 skips events 3 and 4, and sends them 600 events later.
     fixture.input.push({fixture.run(0, L1Id{0}, 3), fixture.run(1, L1Id{0}, 3)});
     fixture.input.push({fixture.run(0, L1Id{5}, 595), fixture.run(1, L1Id{3}, 597)});
     fixture.input.push({fixture.run(0, L1Id{3}, 2)});
@@ -223,7 +223,7 @@ TEST_P(GbtNumbering, OfTwoChunksWithOneIdTheLaterIsBelieved) {
   GbtFixture fixture(2, settings());
   fixture.start();
   fixture.push_all(L1Id{0}, 100);
-  // A flipped bit turns link 0's 100 into 101, and its true 101 follows.
+  // Link 0 sends 101 in place of 100 because of a flipped bit. Its true 101 follows.
   ScriptedRun hurt = fixture.run(0, L1Id{100}, 24);
   hurt.chunks[0][0] ^= std::byte{1};
   fixture.input.push({hurt, fixture.run(1, L1Id{100}, 24)});
@@ -240,7 +240,7 @@ TEST_P(GbtNumbering, AnEventCounterResetMayCatchEventsStillOpen) {
   GbtFixture fixture(3, settings());
   fixture.start();
   fixture.push_all(L1Id::of(255, 0), 1000);
-  // Links cross the reset (255 -> 0, the counter wraps) one after the other, while older events are open.
+  // Links cross the reset from 255 to 0, where the reset counter wraps, at different times. Older events are open then.
   fixture.input.push({fixture.run(0, L1Id::of(255, 1000), 30), fixture.run(0, L1Id::of(0, 0), 40)});
   fixture.input.push({fixture.run(1, L1Id::of(255, 1000), 30), fixture.run(1, L1Id::of(0, 0), 10)});
   fixture.input.push({fixture.run(2, L1Id::of(255, 1000), 10)});
@@ -256,7 +256,7 @@ TEST_P(GbtNumbering, AResetWithLostChunksOnTheFirstLinkCostsOnlyThose) {
   GbtFixture fixture(2, settings());
   fixture.start();
   fixture.push_all(L1Id::of(3, 0), 500);
-  fixture.input.push({fixture.run(0, L1Id::of(4, 2), 18)});  // it lost 500..519 of epoch 3, and 0 and 1 of epoch 4
+  fixture.input.push({fixture.run(0, L1Id::of(4, 2), 18)});  // the link has lost 500..519 of epoch 3, and 0 and 1 of epoch 4
   fixture.input.push({fixture.run(1, L1Id::of(3, 500), 20), fixture.run(1, L1Id::of(4, 0), 20)});
   fixture.finish();
   fixture.check_invariants();
@@ -331,7 +331,7 @@ TEST_P(GbtNumbering, ANarrowCounterFollowsTheTriggersListOverAReset) {
   aligned.trigger_list = true;
   GbtFixture fixture(3, aligned, 8);
   fixture.start();
-  // 300 events, a reset, 100 more events: the chunks carry eight bits; the list has the others.
+  // 300 events, a reset, and 100 more events. The chunks have eight bits of the id, and the list has the others.
   fixture.push_triggers(L1Id::of(5, 0), 300);
   for (std::uint32_t l1 = 0; l1 < 300; l1 += 50) fixture.push_all(L1Id::of(5, l1), 50);
   fixture.push_triggers(L1Id::of(6, 0), 100);
@@ -348,7 +348,7 @@ TEST_P(GbtNumbering, ANarrowCounterFollowsTheTriggersListOverAReset) {
 }
 
 TEST_P(GbtNumbering, AResetThatNobodyTellsOfIsFlagged) {
-  // Eight bits and no list: after 200 events the counter restarts, which looks like a jump of 56.
+  // Ids have eight bits, and there is no list. After 200 events the counter restarts, which looks like a jump of 56.
   GbtFixture fixture(3, settings(), 8);
   fixture.start();
   for (std::uint32_t l1 = 0; l1 < 200; l1 += 50) fixture.push_all(L1Id::of(0, l1), 50);

@@ -33,7 +33,7 @@ struct Faults {
   double duplicate = 0;
   double flipped = 0;  ///< one high bit of the L1 id is flipped: far from every neighbour
   double too_short = 0;
-  double gone = 0;  ///< the link becomes silent for more events than a step may skip
+  double gone = 0;  ///< the link is silent for more events than a step may skip
 };
 
 struct Trial {
@@ -66,7 +66,7 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
 
   readout::GbtSettings settings;
   settings.workers = trial.workers;
-  settings.window = 8192;  // the window never closes events by force: only links cause losses
+  settings.window = 8192;  // the window is so large that it closes no event by force: only links cause losses
   GbtFixture fixture(kLinks, settings, trial.bits);
   fixture.start();
   SlowTwin twin;
@@ -130,7 +130,7 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
     EXPECT_EQ(fixture.lost(reason), twin.lost(reason)) << reason;
   for (const char* reason : {"late", "overflow", "link_removed"}) EXPECT_EQ(fixture.lost(reason), 0U) << reason;
 
-  // The k-th event that any link delivered is the k-th fragment, with exactly these links and the right bytes.
+  // Fragment k is the k-th event that any link delivered, with exactly the delivered links and the right bytes.
   const auto seen = fixture.collector.fragments();
   ASSERT_EQ(seen.size(), twin.events().size());
   std::size_t at = 0;

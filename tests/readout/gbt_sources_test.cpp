@@ -66,7 +66,7 @@ TEST_P(GbtSources, FewBuffersAreNoReasonToGiveUpEvents) {
   expect_complete(fixture, 5000);
 }
 
-// Each card is read to its end first. All links jump, except one link of each card.
+// The readers read each card to its end before the next. All links jump, except one link of each card.
 TEST_P(GbtSources, AJumpOfAllLinksWithFewBuffersLosesNothingOfHealthyLinks) {
   constexpr std::uint32_t kEvents = 1500;
   for (const std::uint64_t buffers : {48U, 300U}) {
@@ -148,7 +148,7 @@ TEST_P(GbtSources, ACardThatIsBehindAndGoesOnIsNotLate) {
   GbtFixture fixture = two_cards();
   push_card(fixture, 0, 0, 3000);
   fixture.start();
-  // Far more time than the time-out passes in total, but less in each silence of the other card.
+  // In total far more time than the time-out passes, but less in each silence of the other card.
   std::uint64_t now = 1;
   for (std::uint32_t at = 0; at < 3000; at += 10) {
     for (int i = 0; i < 3; ++i) {
@@ -165,7 +165,7 @@ TEST_P(GbtSources, ACardThatIsBehindAndGoesOnIsNotLate) {
 TEST_P(GbtSources, ACardThatBringsNothingSensibleHoldsNobodyUp) {
   GbtFixture fixture = two_cards();
   push_card(fixture, 0, 0, 5000);
-  // The same event repeatedly; the clock is stopped.
+  // One card repeats the same event. The clock is stopped.
   for (std::uint32_t page = 0; page < 1000; ++page) push_card(fixture, 1, 7, 31);
   fixture.start();
   fixture.wait_for_fragments(3000);

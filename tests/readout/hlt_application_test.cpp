@@ -131,12 +131,12 @@ class HltApplicationTest : public testing::Test {
   test::TemporaryDirectory bus_;
   std::unique_ptr<ReadoutPlan> plan_;
   std::unique_ptr<Application> application_;
-  std::atomic<bool> held_back_{false};  // mostly by the handler; set by the thread that calls step()
+  std::atomic<bool> held_back_{false};  // mostly the handler holds the run back; set by the thread that calls step()
   std::jthread stepper_;
 };
 
 TEST_F(HltApplicationTest, EveryEventIsFetchedProvedAndCleared) {
-  constexpr std::uint64_t kEvents = 700;  // far more than are kept
+  constexpr std::uint64_t kEvents = 700;  // far more events than the handler keeps
   start(configuration(bus_.path(), kEvents, "type = \"gbt\"\nchunk_size = 40\nwindow = 256\nworkers = 2"));
   FragmentsClient node(bus_.path(), "readout1.hlt");
   EXPECT_EQ(take_all(node, kEvents, 8), 16 * kEvents);

@@ -61,7 +61,7 @@ class HltRequestHandlerTest : public testing::Test {
   void insert(Sequence first, Sequence last, SourceId rob = kRob) {
     for (Sequence id = first; id <= last; ++id) handler_->insert(make(id, rob));
   }
-  /// One such fragment is larger than the room of a connection.
+  /// Inserts fragments, each larger than the room of a connection.
   void insert_large(Sequence first, Sequence last) {
     for (Sequence id = first; id <= last; ++id) handler_->insert(large_.make(id));
   }
@@ -82,7 +82,7 @@ class HltRequestHandlerTest : public testing::Test {
     event.resize(ends.head.size() + fragment->payload_bytes());
     fragment->copy_to(event.data() + ends.head.size());
     event.insert(event.end(), ends.tail.begin(), ends.tail.end());
-    return {event.begin() + 24 * 4, event.end()};  // after the event's header
+    return {event.begin() + 24 * 4, event.end()};  // leaves out the event's header
   }
   std::uint64_t count(std::string_view name) const { return counter_of(handler_->status().counters, name); }
   void wait_until(std::string_view counter, std::uint64_t value) const {
@@ -138,7 +138,7 @@ TEST_F(HltRequestHandlerTest, SeveralRobsComeInTheOrderThatIsAskedFor) {
   EXPECT_EQ(node.fetch(5, 10'000'000, {kOther, kRob}).bytes, expected({kOther, kRob}));
   EXPECT_EQ(node.fetch(5, 10'000'000, {kOther}).bytes, expected({kOther}));
   auto description = node.describe();
-  description.first.reset();  // it becomes known at some time
+  description.first.reset();  // the first id may be known by now
   EXPECT_EQ(description, (formats::DescribeReply{.run_number = 77, .robs = {kRob, kOther}}));
   const auto unknown = node.fetch(5, 0, {SourceId{1}});
   EXPECT_EQ(unknown.outcome, Outcome::refused);
@@ -158,7 +158,7 @@ TEST_F(HltRequestHandlerTest, WhatIsNotThereIsARobOfItsOwnThatSaysWhy) {
   insert(3, 8);
   insert(1, 2, kOther);
   wait_until("kept", 9);
-  // 2 is lost in the first ROB (3 to 6 have overtaken it) and present in the other; 7 is pending in the other.
+  // The first ROB has lost 2, because 3 to 6 have overtaken it; the other ROB has 2. In the other ROB, 7 is pending.
   const auto two_of = node.fetch(2);
   EXPECT_EQ(two_of.status, formats::fetch_status::kLost);
   const auto robs = FragmentsClient::robs(two_of);
@@ -205,7 +205,7 @@ TEST_F(HltRequestHandlerTest, WhatWaitsInTheQueueOfAFullBookIsNotLostWhenThereIs
   insert(2, 201);
   wait_until("kept", 200);
   insert(202, 350);
-  insert(1, 1);  // after more than the handler takes at a time
+  insert(1, 1);  // comes after more fragments than the handler takes at a time
   std::this_thread::sleep_for(300ms);
   client().clear({.ranges = {{2, 200}}});
   wait_until("kept", 150);

@@ -11,7 +11,7 @@ namespace rodeo::test {
 namespace {
 
 constexpr std::size_t kPart = 65536;
-constexpr std::size_t kLimit = 1 << 20;  // the default of a stream
+constexpr std::size_t kLimit = 1 << 20;  // the default limit of a stream
 
 /// The runs of one chunk in parts.
 std::vector<ScriptedRun> in_parts(const ScriptedRun& whole, std::size_t part = kPart) {
@@ -28,7 +28,7 @@ std::vector<ScriptedRun> in_parts(const ScriptedRun& whole, std::size_t part = k
   return runs;
 }
 
-/// The sizes of parts and pages, and one byte more or less.
+/// Sizes near those of parts and pages: equal, one byte less and one byte more.
 std::vector<std::size_t> sizes() {
   std::vector<std::size_t> all;
   for (const std::size_t limit : {std::size_t{1024}, kPart, 2 * kPart, kLimit}) {
@@ -116,7 +116,7 @@ TEST_P(LargeChunksInGbtMode, BeyondTheLimitAreFlaggedAndTheirBytesCounted) {
 
 TEST_P(LargeChunksInGbtMode, ASliceHasRoomForChunksOfItsSizeAndCutsOneByteMore) {
   for (const std::size_t size : {kLimit - 1, kLimit, kLimit + 1}) {
-    // Records are padded to words: all bytes of the last word fit.
+    // Records are padded to words, so a chunk that ends inside the last word fits.
     GbtFixture fixture(1, {.window = 256, .chunk_bytes = kLimit - 4, .buffers = 64, .max_extensions = 0});
     fixture.start();
     for (const ScriptedRun& part : in_parts(fixture.run(0, L1Id{0}, 1, size - 4))) fixture.input.push({part});
@@ -142,7 +142,7 @@ TEST_P(LargeChunksInGbtMode, InTheMiddleOfAChunkAStopThatGivesUpCountsThePartsTh
   for (const std::size_t part : {0, 1}) fixture.input.push({whole[part]});
   fixture.input.push({in_parts(fixture.run(1, L1Id{0}, 1, 100))[0]});
   while (fixture.builder->chunk_bytes().received < 100) std::this_thread::yield();
-  fixture.builder->give_up();  // the input continues without data
+  fixture.builder->give_up();  // the input goes on, but brings no data
   fixture.builder->join();
   fixture.running = false;
   const readout::ChunkBytes bytes = fixture.builder->chunk_bytes();
@@ -176,7 +176,7 @@ TEST(LargeChunksInFullMode, AreWholeAroundTheSizesOfTheirParts) {
   EXPECT_EQ(fixture.builder->chunk_bytes().built, bytes);
 }
 
-// The first chunk of a link waits for its next. The limit of memory is 64 MiB.
+// The first chunk of each link waits for the link's next chunk. The limit of memory is 64 MiB.
 TEST(LargeChunksInFullMode, AreWholeOnMoreLinksThanTheMemoryOfAFewHolds) {
   constexpr std::uint32_t kLinks = 72;
   FullFixture fixture(kLinks, kLinks);

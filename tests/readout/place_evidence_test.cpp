@@ -54,7 +54,7 @@ TEST(PlaceEvidence, AConstantOffsetMovesNothingAndIsTold) {
   EXPECT_EQ(finding.constant, 3);
 }
 
-// 40 other places; the last two of them always agree with the link.
+// There are 40 other places, and the last two of them always agree with the link.
 TEST(PlaceEvidence, AllPlacesThatAgreeAreCounted) {
   PlaceEvidence evidence;
   PlaceEvidence::Finding finding;

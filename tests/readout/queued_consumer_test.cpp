@@ -147,7 +147,7 @@ TEST(QueuedConsumer, HoldsBackTheInserterWhileItsQueueIsFullAndCountsTheStall) {
         ++inserted;
       }
     });
-    while (inserted < 5) std::this_thread::yield();  // four in the queue, one being processed
+    while (inserted < 5) std::this_thread::yield();  // the queue has four, and the consumer processes one
     EXPECT_EQ(inserted, 5);
     EXPECT_EQ(consumer.status().queue_fill, 1.0);
     may_work.release(10);

@@ -19,13 +19,13 @@ namespace rodeo::readout::testing {
 struct Script {
   std::mutex mutex;
   std::vector<std::string> calls;
-  std::uint64_t events = 0;  ///< the input ends by itself after this many; 0: runs until stop()
+  std::uint64_t events = 0;  ///< the input ends by itself after this number of events; 0: it runs until stop()
   std::atomic<bool> fail_consumer{false};
   std::atomic<bool> fail_stop{false};  ///< the first consumer throws at the end
   std::atomic<bool> fail_input{false};
   std::atomic<bool> refuse_start{false};
   std::atomic<bool> hold_stop{false};        ///< the first consumer does not end
-  std::atomic<bool> builder_is_slow{false};  ///< the builder has not yet obeyed
+  std::atomic<bool> builder_is_slow{false};  ///< the builder has not obeyed yet
   std::atomic<std::uint64_t> received{0};
   std::atomic<std::uint64_t> duplicates{0};
   std::vector<BuilderLink> links_seen;
@@ -68,7 +68,7 @@ class RecordingInput final : public DataInput {
     if (script_.events != 0) ended_ = true;
   }
   void stop() override {
-    if (!ended_) script_.note("input stopped");  // noted before the builder sees the end
+    if (!ended_) script_.note("input stopped");  // note this before the builder sees the end
     ended_ = true;
   }
   std::vector<NamedCounter> counters() const override { return {{"sent", 0}, {"triggers", 0}, {"vetoed", 0}}; }

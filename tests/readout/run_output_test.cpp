@@ -244,7 +244,7 @@ TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
   };
   EXPECT_FALSE(report(1).lost_too_much());
   EXPECT_FALSE(report(0.03).lost_too_much());
-  EXPECT_TRUE(report(0.029).lost_too_much());  // 3 of 100 fragments
+  EXPECT_TRUE(report(0.029).lost_too_much());  // the report has 3 incomplete fragments of 100
   EXPECT_THAT(report_text(report(0.5)),
               HasSubstr("\n  verdict     2 chunks lost of 1000 (0.2 %), 3 fragments incomplete of 100 (3 "
                         "%); fail_on_loss allows 50 %\n"));
@@ -275,7 +275,7 @@ TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
   status.consumers[0].counters = {{"unwritten_beyond_fraction", 9}, {"unwritten_queue_full", 2}};
   EXPECT_TRUE(report(0.01).lost_too_much());
   EXPECT_FALSE(report(0.02).lost_too_much());
-  // Fragments at which a consumer threw count, too, and so do fragments that lack removed links.
+  // Fragments at which a consumer threw also count, and fragments that lack removed links.
   status.consumers[0].counters = {{"work_threw", 3}};
   EXPECT_TRUE(report(0.02).lost_too_much());
   EXPECT_THAT(report_text(report(0)), HasSubstr("\n  verdict     TOO MUCH IS LOST: 3 work_threw (file \"a\") of 100 (3 %)"));

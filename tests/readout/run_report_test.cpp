@@ -138,7 +138,7 @@ TEST(RunReport, OfAnAbortedRunEveryFragmentIsWrittenOrCounted) {
   status.consumers[0].consumed = 900;
   status.consumers[0].counters = {{"exceptions", 0}};
   status.consumers[1].name = "event_sampler";
-  status.consumers[1].consumed = 3;  // it gets copies of a few fragments
+  status.consumers[1].consumed = 3;  // the sampler gets copies of a few fragments
   status.consumers[2].name = "file_writer";
   status.consumers[2].consumed = 800;
   status.consumers[2].counters = {

@@ -97,7 +97,7 @@ TEST(SequencerWithList, AGroupsLinkThatCrossesAResetBeforeTheListDoesNotGoBack) 
   EXPECT_EQ(rob.got(1), "1:0 1:2");
 }
 
-// A chunk that is lost at the reset leaves both places possible.
+// The chunk at the reset is lost, so both places are possible.
 TEST(SequencerWithList, AGroupsLinkThatLosesTheResetIsFlaggedWhereOpenEventsHaveItsIds) {
   Rob rob(2, listed(16), true);
   rob.list_run(0, 21);
@@ -159,7 +159,7 @@ TEST(SequencerWithList, AnIdThatIsNotListedIsLostOnceTheNextGoesOn) {
   EXPECT_EQ(rob.got(0), "unlisted 3 4");
 }
 
-// The list does not go on meanwhile.
+// The list stands still during this test.
 TEST(SequencerWithList, AnIdThatIsNotListedAndComesTwiceIsLostOnceALaterChunkGoesOn) {
   Rob rob(2, listed());
   rob.list_run(0, 10);
@@ -200,7 +200,7 @@ TEST(SequencerWithList, AnIdFarAheadOfOneLinkIsOutOfSequenceAfterATimeOut) {
   Rob rob(2, listed());
   rob.list_run(0, 200);
   rob.run(0, 10);
-  rob.offer(0, {9 + kReach + kStep, 10 + kReach + kStep});  // the second is the last within reach
+  rob.offer(0, {9 + kReach + kStep, 10 + kReach + kStep});  // the second chunk is the last within reach
   EXPECT_EQ(rob.got(0), "33 34");
   rob.offer(0, {100, 101});
   rob.expect_after_time_out("out out");
@@ -219,7 +219,7 @@ TEST(SequencerWithList, AnIdThatTwoEpochsHaveIsFlaggedUntilTheNextReset) {
   EXPECT_EQ(rob.got(0), "1:0 1:1");
 }
 
-// The next chunk may be unread: it must not be placed at the same id in the next epoch.
+// The next chunk may be unread. The repeated chunk must not get the same id in the next epoch.
 TEST(SequencerWithList, ALastIdThatComesAgainAloneIsADuplicateWhereTheNextEpochHasItToo) {
   Rob rob(1, listed(16));
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
@@ -230,7 +230,7 @@ TEST(SequencerWithList, ALastIdThatComesAgainAloneIsADuplicateWhereTheNextEpochH
   EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 duplicate");
 }
 
-// Ids of 8 bits. The list is an epoch ahead.
+// Ids have 8 bits, and the list is an epoch ahead.
 TEST(SequencerWithList, ALeapThatTheNextChunkDoesNotGoOnFromIsNotBelieved) {
   for (const bool again : {true, false}) {
     Rob rob(1, listed(8));

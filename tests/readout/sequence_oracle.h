@@ -116,7 +116,7 @@ class ScenarioRun : private readout::EventBcids {
     Event event;
     L1Id l1id;
     std::uint64_t resets;
-    readout::TriggerBook::Entry listed = {};  // its entry in the list when its last part was closed
+    readout::TriggerBook::Entry listed = {};  // the list's entry when the last part of this event was closed
   };
   /// A worker: its window, and its chunks.
   struct Reader {
@@ -168,7 +168,7 @@ class ScenarioRun : private readout::EventBcids {
   std::size_t reader_of(std::size_t link) const { return link * s_.readers / s_.links; }
   Reader& reader(std::size_t link) { return readers_[reader_of(link)]; }
 
-  // One reader: reads everything in the order of arrival.
+  // With one reader: reads everything in the order of arrival.
   void read_in_order() {
     Reader& one = readers_.front();
     std::size_t c = 0;
@@ -187,7 +187,7 @@ class ScenarioRun : private readout::EventBcids {
     }
   }
 
-  // Several readers: each reads what has arrived so far, unless it rests or must wait for another.
+  // With several readers: each reads what has arrived so far, unless it rests or must wait for another.
   void read_at_random() {
     for (std::size_t c = 0; c < s_.chunks.size(); ++c) reader(s_.chunks[c].link).chunks.push_back(c);
     std::size_t l = 0;
@@ -256,7 +256,7 @@ class ScenarioRun : private readout::EventBcids {
     return any;
   }
 
-  // Closes the events that the other readers have passed, when no chunk waits any more.
+  // When no chunk waits any more, closes the events that the other readers have passed.
   void follow(Reader& of) {
     finish(of);
     for (const std::size_t link : of.links) {
@@ -312,7 +312,7 @@ class ScenarioRun : private readout::EventBcids {
     const Sequence before = link.position();
     link.hear(link.stride);
     if (sent.id == link.expected && link.position() < link.end && link.position() < of.oldest + s_.window && !s_.full) {
-      // As the fast path does.
+      // Does what the fast path of the builders does.
       link.seen.store(of.now);
       const readout::Decision taken{.verdict = link.position() < of.oldest ? readout::Verdict::late : readout::Verdict::take,
                                     .doubtful = false,
@@ -423,7 +423,7 @@ class ScenarioRun : private readout::EventBcids {
     ended_ = all;
     // Events that another reader has passed exist.
     for (const Reader& other : readers_) raise(of, std::min(other.oldest, of.oldest + s_.window));
-    // With the list, events exist that no link has reached.
+    // Events of the list exist even if no link has reached them.
     if (s_.listed) {
       of.listed_at.emplace_back(of.now, sequencer_.book().end());
       while (of.listed_at.size() > 1 && of.listed_at.front().first + s_.timeout * 1000 < of.now) {
@@ -449,7 +449,7 @@ class ScenarioRun : private readout::EventBcids {
       strays_.erase(stray);
       events_.add(of.oldest);
     }
-    // The parts of all readers form one event.
+    // The readers' parts of an event form one event.
     const readout::Segment& segment = sequencer_.segment_of(of.oldest);
     Closed& closed =
         closed_.try_emplace(of.oldest, Closed{of.oldest, {}, segment.l1id(of.oldest), segment.resets}).first->second;
@@ -557,10 +557,10 @@ class ScenarioRun : private readout::EventBcids {
           }
           const bool compared = s_.bcid && (s_.listed || (!s_.full && s_.links > 1));
           if (compared && (c.fault == 'j' || c.fault == 'f' || s_.readers > 1)) {
-            ++j.chance;  // its BCID reveals a wrong id or epoch, except for one in 3564
+            ++j.chance;  // the BCID reveals a wrong id or epoch in all but one of 3564 cases
           } else if (c.fault == 'j' && (s_.links == 1 || s_.full || (s_.links == 2 && !s_.listed) ||
                                         apart <= apart_at_most() || (s_.listed && !visible))) {
-            ++j.lies;  // nothing contradicts a lone counter, or an error less than the distance of links
+            ++j.lies;  // nothing contradicts a single counter, or an error below the distance of the links
           } else if (c.fault == 'f') {
             ++j.unknowable;  // the link, or another link of its group, has just lost this id
           } else if (!visible && !s_.bcid && id == id_of(truth, s_.bits) &&
@@ -607,7 +607,7 @@ class ScenarioRun : private readout::EventBcids {
         else if (!any)
           ++j.head;
         else if (s_.links == 1 && (s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone))
-          ++j.lied;  // nothing contradicts a lone counter
+          ++j.lied;  // nothing contradicts a single counter
         else if (!s_.listed && s_.bits == 8 && longest_silence() > 256 - 64)
           ++j.period;  // ids of 8 bits repeat during a silence
         else

@@ -64,7 +64,7 @@ TEST(Segments, NumbersAndPlacesAreOneAnother) {
   segments.open({257, 0}, 1100, 1050);
   EXPECT_EQ(segments.number({257, 3}), Sequence{1103});
   EXPECT_EQ(segments.number({256, 104}), Sequence{1099});
-  EXPECT_EQ(segments.number({256, 105}), std::nullopt);  // beyond its end
+  EXPECT_EQ(segments.number({256, 105}), std::nullopt);  // this place is beyond the end of the segment
   EXPECT_EQ(segments.of(1099).place(1099), (Place{256, 104}));
   EXPECT_EQ(segments.of(1103).l1id(1103).value, 0x1000003U);
 }
@@ -133,7 +133,7 @@ TEST(GlobalIds, AWrapCountsForTheRestOfTheRunAlsoIfTheResetByteMovesLater) {
 TEST(GlobalIds, NumbersThatStayFreeBeforeAResetAreNoWrap) {
   Segments segments(8);
   segments.open({kFirstResets, kWrap - 10}, kFirst, kFirst);
-  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // the last id that came has 24 ones
+  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // the last id that came has 24 bits set
   EXPECT_EQ(ids_at(segments, kFirst + 300), (std::pair{0x01000000U, 0x01000000UL}));
 }
 
@@ -142,7 +142,7 @@ TEST(GlobalIds, ACounterOf32BitsWrapsAt32AndHasNoResetCounter) {
   segments.open({kFirstResets, 0xfffffffe}, kFirst, kFirst);
   EXPECT_EQ(ids_at(segments, kFirst), (std::pair{0xfffffffeU, 0xfffffffeUL}));
   EXPECT_EQ(ids_at(segments, kFirst + 2), (std::pair{0U, 0x100000000UL}));
-  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // it was restarted
+  segments.open({kFirstResets + 1, 0}, kFirst + 300, kFirst + 10);  // the reset counter was restarted
   EXPECT_EQ(ids_at(segments, kFirst + 303), (std::pair{3U, 0x200000003UL}));
 }
 
@@ -199,7 +199,7 @@ TEST(Turns, TurnsThatAreDealtAnewAreLearnt) {
 
 TEST(Pace, NumbersBetweenTwoSegmentsDoNotPutLinksApart) {
   readout::Pace pace(std::uint64_t{1} << 24);
-  pace.raise(10'000, 10'000 - 400);  // the link in front is at index 400
+  pace.raise(10'000, 10'000 - 400);  // the first link is at index 400
   pace.note(10'000, 9'980);
   EXPECT_TRUE(pace.tells(434)) << "20 events";
   pace.raise(10'302, 10'300);  // this place is at index 2 of the next segment

@@ -23,7 +23,7 @@ class LongRun : public Rob, private readout::EventBcids {
     }
   }
 
-  /// All links but `silent` send the events from `from` to `to`. The places of taken chunks are checked.
+  /// All links but `silent` send the events from `from` to `to`. The function checks the places of taken chunks.
   void go(std::uint64_t from, std::uint64_t to, std::size_t silent = ~std::size_t{0}) {
     for (std::uint64_t event = from; event < to; ++event) {
       for (std::size_t link = 0; link < links_; ++link) {
@@ -46,7 +46,7 @@ class LongRun : public Rob, private readout::EventBcids {
     const std::uint64_t period = std::uint64_t{1} << bits_;
     offer(link, static_cast<std::uint32_t>(event % period), static_cast<std::uint16_t>((bcid_of(event) + wrong) % 3564));
     begun_ = sequencer.begun();
-    // The link's place now, unless the chunk was put aside.
+    // The place where the link is now, if the chunk was not put aside.
     const auto at = this->link(link).position() - this->link(link).stride - sequencer.run_first();
     for (const auto& text : split(got(link))) {
       ++chunks[text.back() == '?' ? "flagged" : text.find_first_of("0123456789") != std::string::npos ? "taken" : text];
@@ -156,7 +156,7 @@ TEST(SequencePlaces, ALinkThatWasSilentOverResetsReturnsInTheRightEpoch) {
   }
 }
 
-// The other links have just crossed the reset: the id that the silent link expects repeats.
+// The silent link's next id comes again, because the other links have just crossed the reset.
 TEST(SequencePlaces, ALinkThatWasSilentForAnEpochReturnsJustBehindTheReset) {
   Rob rob(3, settings(16));
   const auto bring = [&](std::uint32_t from, std::uint32_t to, std::size_t links) {
@@ -241,7 +241,7 @@ TEST(SequencePlaces, AConstantOffsetOfTheBcidIsToldAndMovesNothing) {
   EXPECT_EQ(told.moved, 0);
 }
 
-// Blocks with many chunks: one link has come far beyond the others when these are read.
+// Data come in blocks with many chunks: when the builder reads them, one link is far ahead of the others.
 TEST(SequencePlaces, AHealthyRunIsNeverInDoubt) {
   for (const auto bits : std::initializer_list<std::uint8_t>{8, 10}) {
     for (const bool full : {false, true}) {
@@ -261,7 +261,7 @@ TEST(SequencePlaces, AHealthyRunIsNeverInDoubt) {
   }
 }
 
-// The same where blocks are not in step, and those of one link hold more chunks.
+// The same test with blocks that are not in step, and more chunks in those of one link.
 TEST(SequencePlaces, AHealthyRunWithBlocksOfSeveralLengthsIsNeverInDoubt) {
   LongRun run(3, 8);
   const std::uint32_t lengths[] = {25, 60, 90};
@@ -277,7 +277,7 @@ TEST(SequencePlaces, AHealthyRunWithBlocksOfSeveralLengthsIsNeverInDoubt) {
   EXPECT_EQ(run.wrong_places, 0);
 }
 
-// A silence of about one period is noticed in such blocks, too.
+// The sequencer notices a silence of about one period even with long blocks.
 TEST(SequencePlaces, ASilenceBetweenLongBlocksIsNoticed) {
   for (const std::uint32_t silent : {250U, 256U, 257U, 300U, 512U}) {
     LongRun run(3, 8);

@@ -38,19 +38,19 @@ TEST(Sequencer, ALinkThatJumpsAloneIsNotFollowedOnceTheOthersAreRead) {
 }
 
 TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
-  Started rob(2, settings(), false, 2, 1);       // two cards of one thread, which have one window
+  Started rob(2, settings(), false, 2, 1);       // one thread reads two cards with one window
   constexpr std::uint32_t kFull = 10 + kWindow;  // event 10 is the first that the other reader has not passed
   constexpr std::uint32_t kLast = kFull + 2 * kReach + kStep;
   for (std::uint32_t id = 10; id < kLast; ++id) rob.offer(0, id);
   EXPECT_EQ(rob.link(0).position(), rob.oldest + kFull);
   EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
   EXPECT_EQ(rob.link(0).end, 0) << "it asks again";
-  rob.sequencer.looked(1);  // the other has no data: it paused while this reader filled the window
+  rob.sequencer.looked(1);  // the other card has no data: it paused while the first one filled the window
   rob.offer(0, kLast);
   EXPECT_EQ(rob.sequencer.waiting(0), 0U);
 }
 
-// Two readers; the links of the first are ahead of what has been read of the second.
+// Two readers. The first reader's links are ahead of all data that the second has read.
 struct Ahead : Started {
   explicit Ahead(std::size_t readers = 2) : Started(2 * readers, settings(), false, readers, 2) {
     for (std::uint32_t id = 600; id < 700; ++id) {

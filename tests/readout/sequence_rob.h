@@ -81,7 +81,7 @@ class Rob {
     collect(link);
     if (version_ != sequencer.version()) settle();
   }
-  /// The chunks that `offer` brings of this link come in one block of so many events.
+  /// `offer` brings chunks of this link; they form one block of so many events.
   template <typename F>
   void in_run(std::size_t link, std::uint64_t events, const F& offer) {
     const Sequence before = links_[link]->position();
@@ -108,7 +108,7 @@ class Rob {
     now += ns;
     settle();
   }
-  /// Waiting chunks of link 0 are decided after more than a time-out in which link 1, which begins at 10, has continued.
+  /// Checks the decisions on link 0's waiting chunks after a time-out, in which link 1, which begins at 10, has continued.
   void expect_after_time_out(std::string_view decided) {
     now += kTimeout;
     offer(1, 10);

@@ -37,7 +37,7 @@ inline const char* name_of(LinkFault fault) {
 struct SentChunk {
   std::uint64_t at = 0;  // ns
   std::size_t link = 0;
-  std::size_t event = 0;  // position in the truth
+  std::size_t event = 0;  // index into `truth`
   std::uint32_t id = 0;
   std::uint16_t bcid = 0;
   char fault = 0;  // 'f': flipped id, 'j': wrong counter, 'd': sent twice

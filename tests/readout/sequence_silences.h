@@ -43,7 +43,7 @@ inline SilenceScenario make_silence_scenario(std::uint32_t seed) {
   s.aside = 4 * s.reach + 2 * kScenarioStep * s.links + 64;
   s.timeout = between(100, 2000);
   const std::uint32_t period = resets ? between(300, 900) : 256;
-  // From half a period to twenty periods, often near a whole number of periods.
+  // The silence lasts half a period to twenty periods, often nearly a whole number of periods.
   s.silent_for = below(2) == 0 ? between(period / 2, 20 * period) : period * between(1, 20) + between(0, 12) - 6;
   const auto before = between(60, 700);
   const auto total = static_cast<std::uint32_t>(before + s.silent_for + between(200, 500));

@@ -24,7 +24,7 @@ TEST(Sequencer, TheRunBeginsWhenMostLinksAgree) {
 
 // ---- a link whose place is not yet known
 
-/// The run has begun at 5, without link 2.
+/// The run begins at 5, and link 2 has not come yet.
 class BegunRob : public Rob {
  public:
   BegunRob() : Rob(3, settings()) {
@@ -34,7 +34,7 @@ class BegunRob : public Rob {
   }
 };
 
-// Links begin at different events, and the counter comes round between them.
+// Links begin at different events, and the counter wraps between these.
 TEST(Sequencer, TheRunBeginsWhereTheCounterComesRound) {
   for (const auto bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {
     const std::uint32_t last = ids_of(bits).low_mask();
@@ -67,7 +67,7 @@ TEST(Sequencer, TheRunBeginsWhereTheResetCounterComesRound) {
   }
 }
 
-// A group's link whose first id is just before the beginning of the run loses that chunk only.
+// The first id of a group's link is just before the begin of the run. The link loses only this chunk.
 TEST(Sequencer, ALinkThatBeginsJustBeforeTheRunGoesOnInIt) {
   for (const auto bits : std::initializer_list<std::uint8_t>{8, 16, 24, 32}) {
     Rob rob(3, settings(bits), true);
@@ -167,7 +167,7 @@ TEST(Sequencer, ASkipIsBelievedUpToTheReachBeyondTheForemostOfTheOthers) {
   Started rob;
   rob.offer(0, {10 + kReach, 11 + kReach});
   EXPECT_EQ(rob.got(0), "26 27");
-  rob.offer(1, {10 + 18 + kReach, 11 + 18 + kReach});  // the other link has reached 28
+  rob.offer(1, {10 + 18 + kReach, 11 + 18 + kReach});  // the other link has already reached 28
   EXPECT_EQ(rob.got(1), "44 45");
 }
 
@@ -184,7 +184,7 @@ TEST(Sequencer, ASkipOfAStepIsBelievedHoweverFarTheOthersAreBehind) {
   rob.got(0);
   rob.offer(0, {40 + kStep, 41 + kStep});
   EXPECT_EQ(rob.got(0), "48 49");
-  rob.offer(0, {51 + kStep, 52 + kStep});  // 50 was expected
+  rob.offer(0, {51 + kStep, 52 + kStep});  // the next id would be 50
   EXPECT_EQ(rob.got(0), "");
 }
 
@@ -227,7 +227,7 @@ TEST(Sequencer, AnIdThatNothingSpeaksForIsOutOfSequence) {
 
 TEST(Sequencer, AnEventBeyondTheWindowWaitsUntilMostLinksHavePassedWhatItWouldClose) {
   Started rob;
-  const std::uint32_t last = 9 + kWindow;  // this would close event 9, which both links have passed
+  const std::uint32_t last = 9 + kWindow;  // this event would close event 9, which both links have passed
   for (std::uint32_t id = 10; id <= last; ++id) rob.offer(0, id);
   EXPECT_EQ(rob.sequencer.waiting(0), 0);
   rob.offer(0, last + 1);
@@ -305,7 +305,7 @@ TEST(Sequencer, AnExpectedIdIsOfALaterRoundWhereHalfARoundWasClosed) {
   for (std::uint32_t event = 10; event < 10 + 2 * 256; ++event) {
     rob.now += 10;
     rob.offer(0, event & 0xff);
-    rob.oldest = rob.link(0).position() - 1;  // the other link is silent: its events are closed
+    rob.oldest = rob.link(0).position() - 1;  // the other link is silent, so its events are closed
   }
   rob.offer(1, {10, 11});
   EXPECT_EQ(rob.link(1).position(), rob.link(0).position() + 2);
@@ -327,7 +327,7 @@ TEST(Sequencer, AJumpTooLongForTheWindowIsCounted) {
   Started rob(1);
   rob.offer(0, {5000, 5001, 5002});
   EXPECT_EQ(rob.got(0), "5000 5001 5002");
-  EXPECT_EQ(rob.sequencer.skipped() + kReach, 5000 - 10);  // the last events before it are built empty
+  EXPECT_EQ(rob.sequencer.skipped() + kReach, 5000 - 10);  // the last events before the new ones are built empty
 }
 
 TEST(Sequencer, ALinkThatNobodyContradictsIsFollowedWhenItHasLasted) {

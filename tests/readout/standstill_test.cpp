@@ -48,7 +48,7 @@ struct Sizes {
   std::uint32_t per_page = 1;  ///< events per page
   std::uint32_t resets = 0;    ///< events from one reset to the next; 0: none
   std::uint32_t sources = 1;   ///< GBT: number of cards
-  std::size_t pages = 4;       ///< per stream, at a time
+  std::size_t pages = 4;       ///< limit of the pages of a stream that are in use at a time
   std::size_t kept = 0;        ///< fragments that the consumer keeps
   std::size_t copies = 0;
   std::uint32_t bytes = 40;  ///< size of a long chunk
@@ -59,8 +59,8 @@ struct Sizes {
   std::uint32_t silent_link = ~0U;
   std::uint32_t silent_from = 0;
   std::uint32_t silent_for = 0;
-  std::uint32_t lag = 0;       ///< events by which the last link is behind
-  std::uint32_t list_lag = 0;  ///< events by which the list is behind the data; more than `events`: it comes at the end
+  std::uint32_t lag = 0;       ///< events by which the last link lags
+  std::uint32_t list_lag = 0;  ///< events by which the list lags; more than `events`: it comes at the end
 };
 
 Sizes draw(std::uint32_t seed) {
@@ -175,7 +175,7 @@ class BuilderRun {
     return !s_.full || link % s_.turn == event % s_.turn;
   }
 
-  /// Adds the chunk to the page of its link, or ends the page with parts of it.
+  /// Adds the chunk to the page of its link. A chunk in parts ends the page.
   void add(std::vector<ScriptedRun>& runs, ScriptedRun& run, std::vector<std::byte> chunk) {
     if (s_.part == 0 || chunk.size() <= s_.part) return run.chunks.push_back(std::move(chunk));
     for (std::size_t at = 0; at < chunk.size(); at += s_.part) {

@@ -36,7 +36,7 @@ std::vector<std::byte> frame(std::uint32_t orbit, std::uint8_t link,
 
 std::uint32_t link_id(std::uint32_t link) { return Fid::of(0, 7, link, 0).default_link_id(); }
 
-// One fragment with the added frames.
+// A fragment to which the test adds frames.
 class FragmentOfFrames : public FragmentOwner {
  public:
   void reclaim(Fragment&) noexcept override {}
@@ -109,7 +109,7 @@ TEST(RdhExtractor, GivesOrbitBcidAndTriggerTypeOfTheFirstPage) {
 
 constexpr std::uint32_t kBegin = formats::rdh_trigger::kHeartbeat | formats::rdh_trigger::kTimeFrame;
 
-// The number of a time frame by its first page; nullopt without one.
+// The number of the time frame that begins with this page; nullopt if none begins.
 std::optional<std::uint32_t> number_of(TriggerExtractor& extractor, std::uint32_t orbit, std::uint32_t trigger) {
   const auto bytes = frame(orbit, 0, trigger);
   const ChunkRun run{.data = bytes.data(), .size = 128, .stride = 128, .count = 1};

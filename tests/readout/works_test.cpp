@@ -168,7 +168,7 @@ TEST_F(Verify, FindsChunksCutShortIfToldTheirSize) {
 }
 
 TEST_F(Verify, WalksChunksWhoseBytesAreAPartOfTheirOwn) {
-  // FULL mode: header part, bytes part, padding part; and a chunk whose size does not fit its header.
+  // In FULL mode a chunk has a header part, a bytes part and a padding part. One chunk's size does not fit its header.
   const formats::Provable provable(1);
   const L1Id l1id{42};
   std::vector<std::byte> bytes(70'001);
@@ -209,7 +209,7 @@ TEST_F(Verify, KnowsNarrowFormatsBeyondTheirWrapAndTheirResets) {
       provable.write(std::span(record).subspan(8), 7, l1id);
       FragmentPart part{record.data(), record.size()};
       Fragment fragment;
-      fragment.l1id = L1Id::of(0, l1id.l1());  // without a reset counter
+      fragment.l1id = L1Id::of(0, l1id.l1());  // the format has no reset counter
       fragment.global_id = l1id.value;
       fragment.bcid = provable.trigger(l1id).bcid;
       fragment.trigger_type = provable.trigger(l1id).trigger_type;

@@ -19,7 +19,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// A raw conversation after the handshake.
+/// A connection that sends and receives raw messages after the handshake.
 transport::ControlSocket stranger(const std::filesystem::path& bus, std::initializer_list<Fid> links) {
   const auto entries = transport::read_bus(bus)->entries;
   auto socket = transport::ControlSocket::call(entries.at(0).address, entries.at(0).port).value();

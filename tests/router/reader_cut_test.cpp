@@ -21,7 +21,7 @@ std::vector<Fid> operator+(std::vector<Fid> one, const std::vector<Fid>& other) 
   return one;
 }
 
-/// Links of an input that differ only in their FIDs.
+/// The links of this input differ only in their FIDs.
 Result<ReaderLinks> cut(std::span<const Fid> links, std::uint32_t readers) {
   return cut_into_readers(links, std::array<std::size_t, 1>{0}, readers);
 }
@@ -51,7 +51,7 @@ TEST(ReaderCut, DetectorsWithTheSameConnectorAreTwoCards) {
 
 TEST(ReaderCut, LinksOfACardThatStandApartAreOneReaders) {
   auto links = card(0, 2) + card(1, 2) + card(0, 4);
-  links.erase(links.begin() + 4, links.begin() + 6);  // 0: 0 1, 1: 0 1, 0: 2 3
+  links.erase(links.begin() + 4, links.begin() + 6);  // card 0: links 0 1, card 1: links 0 1, card 0: links 2 3
   EXPECT_EQ(cut(links, 0), (ReaderLinks{card(0, 4), card(1, 2)}));
 }
 

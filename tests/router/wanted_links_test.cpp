@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kGrace = 5000 * kMs;
 
-/// Two links, and the messages to their stream.
+/// Two links, and the messages that their stream gets.
 struct Links {
   std::set<LinkIndex> now;  // links with subscribers
   std::string told;
