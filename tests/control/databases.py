@@ -109,7 +109,7 @@ async def whole_run(database, **changes):
 
 
 async def until(condition, what="it"):
-    """Waits until condition() is true. It fails only after a very long time."""
+    """Waits until condition() is true. Fails only after a very long time."""
     deadline = time.monotonic() + scaled(LONG_S)
     while not condition():
         assert time.monotonic() < deadline, f"waited too long for {what}"

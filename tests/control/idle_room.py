@@ -37,7 +37,7 @@ DOCUMENT = {
 
 
 class Database:
-    """Replaces both writer and reads of the database: it keeps what is written."""
+    """Stands for the writer and the reads of the database: keeps what is written."""
 
     def __init__(self):
         self.rows, self.remembered = [], {}

@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def look(member, word, **fields):
-    """The Look of a member: one word, and fields that differ from it."""
+    """The Look of a member: the fields that a word stands for, and fields that replace them."""
     if word in _WORDS:
         return Look(member, **{**_WORDS[word], **fields})
     return Look(
@@ -43,7 +43,7 @@ def look(member, word, **fields):
 
 
 def seen(cards="ready", readout_1="ready", readout_2="ready", *, held=None, classes=(CARDS, READOUTS), **others):
-    """Looks of a system of one emulator and two readouts; `held`: the state of the trigger; `others`: words of further members, with _ for -."""
+    """The Looks of a system with one emulator and two readouts. `held`: the state of the trigger; `others`: words of further members, with _ in place of -."""
     words = {"cards": cards, "readout_1": readout_1, "readout_2": readout_2, **others}
     looks = []
     for one in classes:

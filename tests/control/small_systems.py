@@ -161,7 +161,7 @@ def two_of_three(directory, **control):
 
 
 def elsewhere(file, **host):
-    """All processes of a system file on one host: `name`, `launcher` and `address` as in [[control.host]]."""
+    """Moves all processes of a system file to one host. `host` has the keys of [[control.host]]: `name`, `launcher` and `address`."""
     text = file.read_text().replace("[[control.process]]\n", f'[[control.process]]\nhosts = ["{host["name"]}"]\n')
     file.write_text(text + "\n[[control.host]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in host.items()))
     return file

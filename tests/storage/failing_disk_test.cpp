@@ -97,7 +97,7 @@ TEST(FailingDisk, AFullDiskIsSaidWithWhatBecameOfTheFile) {
     if (name_is_taken) rodeo::test::write_file(directory.file("run._0001.data"), {std::byte{1}});
     for (int i = 0; i < 30; ++i) ASSERT_EQ(append(sequence, 1000), Outcome::taken);
     ASSERT_EQ(sequence.append({}, std::size_t{1} << 60), Outcome::refused) << "larger than any disk";
-    const std::string failure = sequence.status().failure;  // available at once after the refusal
+    const std::string failure = sequence.status().failure;  // the failure is known at once after the refusal
     EXPECT_TRUE(failure.starts_with("the disk is full (") && failure.ends_with("; make room")) << failure;
     EXPECT_EQ(contains(failure, directory.file("run._0001.data was closed with 30 events")), !name_is_taken) << failure;
     EXPECT_EQ(contains(failure, "is there already"), name_is_taken) << failure;
@@ -236,7 +236,7 @@ TEST(FailingDisk, AFileWhoseDirectoryCannotBeFlushedIsNotLost) {
   sequence.start();
   for (int i = 0; i < 20; ++i) ASSERT_EQ(append(sequence, 1000), Outcome::taken);
   {
-    const Limit limit(RLIMIT_NOFILE, 0);  // no further file can be opened
+    const Limit limit(RLIMIT_NOFILE, 0);  // the process cannot open another file
     sequence.close();
   }
   const auto status = sequence.status();
@@ -342,7 +342,7 @@ TEST(FailingDisk, WhatTheDiskCouldNotTakeLaterIsNotSaidToBeSafe) {
     auto settings = settings_in(directory);
     settings.disk.direct = false;
     EventFileSequence sequence(settings);
-    // The write of each buffer is begun and, from the second on, the previous write is awaited: the third call.
+    // Each buffer's write is begun; from the second buffer on, the previous write is awaited. This wait is the third call.
     const auto calls = with_failing(SYS_sync_file_range, 3, error, [&] {
       sequence.start();
       for (int i = 0; i < 100 && append(sequence, 1000) == Outcome::taken; ++i) std::this_thread::yield();

@@ -130,7 +130,7 @@ TEST(FileFilter, SplitsByStream) {
 TEST(FileFilter, AsksSomebodyElseAboutEveryEvent) {
   const TemporaryDirectory directory;
   auto events = events_of({}, {1, 2, 3, 4, 5, 6});
-  events[4].front() ^= std::byte{1};  // damaged when it was written: its answer must not be used for another event
+  events[4].front() ^= std::byte{1};  // written damaged: no other event may get its answer
   const auto files = make_files(directory.path(), {}, {}, events);
   std::vector<std::uint32_t> asked;
   const auto report = filter({.files = files,
@@ -190,7 +190,7 @@ TEST(FileFilter, AllStreamsAreThereOrNone) {
   auto events = events_of({}, {1, 2});
   events.push_back(rodeo::test::sample_event(other, 3));
   const auto files = make_files(directory.path(), {}, {}, events);
-  // The name of the last stream's file exists already when the file is to be closed.
+  // When the last stream's file is to be closed, another file has its name.
   const std::string taken = directory.file("kept.physics_Other._0001.data");
   FilterSettings settings{.files = files, .output = {directory.path(), "kept"}, .by_stream = true};
   const auto report = filter_files(settings, {}, [&] {

@@ -102,7 +102,7 @@ TEST(FileKind, AnotherVersionIsNoDamage) {
   EXPECT_NE(describe_other(older_file()).what.find("version 2) with events of format 3.0"), std::string::npos);
   EXPECT_NE(describe_other(older_file()).reader.find("pybes3"), std::string::npos);
   EXPECT_NE(describe_other(pages(5)).what.find("version 5"), std::string::npos);
-  // If a flipped bit changes the version of one of our events or files, this is damage.
+  // A flipped bit that changes the version of one of our events or files is damage, not another format.
   Bytes event = sample_file();
   const auto at = static_cast<std::ptrdiff_t>(event.size() - kFileEndBytes - sample_event({}, 3).size());
   event[static_cast<std::size_t>(at) + 15] ^= std::byte{6};

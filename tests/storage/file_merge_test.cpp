@@ -49,7 +49,7 @@ std::vector<std::string> joined(std::vector<std::string> a, const std::vector<st
   return a;
 }
 
-// Each event as "L1 id: source ids status": "1: 610001 610002 ok".
+// Each event as a text: L1 id, source ids and status, for example "1: 610001 610002 ok".
 std::vector<std::string> events_in(const std::string& path) {
   const auto mapped = rodeo::base::MappedFile::open(path);
   auto reader = EventFileReader::open(mapped->bytes());
@@ -224,7 +224,7 @@ TEST(FileMerge, AFileThatIsNotWholeIsRefusedAndNothingIsLeft) {
   };
   EXPECT_EQ(write(bytes.size() - 1, 0).error().code, "data.not_closed");
   EXPECT_EQ(write(0, 0).error().code, "data.empty");
-  const std::size_t seconds = bytes.size() - 40 - 100;  // somewhere in the last event
+  const std::size_t seconds = bytes.size() - 40 - 100;  // this place is in the last event
   const auto flipped = write(bytes.size(), seconds);
   ASSERT_FALSE(flipped);
   EXPECT_EQ(flipped.error().code, "data.damaged");

@@ -83,7 +83,7 @@ TEST(FileRecover, SavesEveryEventThatAFlippedBitDidNotTouch) {
       const bool touched = bit / 8 >= sample.offsets[i] && bit / 8 < sample.end_of(i);
       if (touched) continue;
       ASSERT_LT(found, saved.size()) << "bit " << bit;
-      // A damaged event may still count as whole, because its header has no checksum.
+      // A damaged event may count as whole, because its header has no checksum.
       if (saved[found] != sample.events[i]) ++found;
       ASSERT_LT(found, saved.size()) << "bit " << bit;
       ASSERT_EQ(saved[found++], sample.events[i]) << "bit " << bit;
@@ -118,7 +118,7 @@ TEST(FileRecover, SaysHowMuchWasLeftOutAndWhere) {
   EXPECT_EQ(scan->findings.listed()[0].offset, sample.end_of(1) - 4);
 }
 
-// The result of a scan about missing events.
+// What a scan reports about missing events.
 std::vector<std::string> said_missing(std::span<const std::byte> file) {
   const auto scan = scan_events(file, [](const FoundEvent&) -> rodeo::Result<void> { return {}; });
   std::vector<std::string> said;
@@ -143,12 +143,12 @@ TEST(FileRecover, NamesEveryEventThatIsNotThere) {
   EXPECT_EQ(said_missing(damaged({1, 3})), (Said{"event 2 is missing", "event 4 is missing"}));
   EXPECT_EQ(said_missing(damaged({1, 2, 4})), (Said{"events 2 to 3 are missing", "event 5 is missing"}));
   EXPECT_EQ(said_missing(damaged({0, 1, 2, 3, 4})), Said{"events 1 to 5 are missing"});
-  Bytes file = sample.file;  // an event removed together with its separator
+  Bytes file = sample.file;  // removes an event together with its separator
   file.erase(file.begin() + static_cast<std::ptrdiff_t>(sample.end_of(1)),
              file.begin() + static_cast<std::ptrdiff_t>(sample.end_of(2)));
   EXPECT_EQ(said_missing(file), Said{"event 3 is missing"});
   file = damaged({1});
-  file[sample.offsets[2] - 4] ^= std::byte{1};  // the size of event 3, which is found without its separator
+  file[sample.offsets[2] - 4] ^= std::byte{1};  // damages the size of event 3, which is found without its separator
   EXPECT_EQ(said_missing(file), Said{"of events 2 to 3 one is missing"});
   EXPECT_EQ(said_missing(std::span(sample.file).first(sample.end_of(3) - 1)), Said{"event 4 is missing"});
   EXPECT_EQ(said_missing(std::span(sample.file).first(sample.end_of(3) + 3)), Said{});
@@ -163,7 +163,7 @@ TEST(FileRecover, ADamagedNumberIsNoMissingEvent) {
       EXPECT_TRUE(said_missing(file).empty()) << "event " << event << " bit " << bit;
     }
   }
-  for (const std::size_t field : {4, 6}) {  // words of the end record: number of blocks in the file and in the sequence
+  for (const std::size_t field : {4, 6}) {  // words of the end record: the number of blocks in the file, and in the sequence
     for (std::size_t bit = 0; bit < 32; ++bit) {
       Bytes file = sample.file;
       file[file.size() - kFileEndBytes + 4 * field + bit / 8] ^= std::byte{1} << (bit % 8);
@@ -172,7 +172,7 @@ TEST(FileRecover, ADamagedNumberIsNoMissingEvent) {
   }
 }
 
-// The first number of the file is unknown, and its first separator is damaged.
+// The file's first number is unknown, and its first separator is damaged.
 TEST(EventNumbers, AFirstNumberThatIsTooHighHidesNoGap) {
   const auto missing = [](const std::vector<std::uint32_t>& numbers, std::optional<FileEnd> end = {}) {
     Findings findings;
@@ -262,7 +262,7 @@ TEST(FileRecover, LaundersNoFlippedBitOfAHeader) {
   const Sample sample({.events = 5});
   const std::size_t header = decode_full_event(sample.events[0])->header_words * 4;
   for (const std::size_t event : {0, 2, 4}) {
-    // Every bit of one event, and one bit of each word of the first and last event.
+    // Flips every bit of one event, and one bit of each word of the first and the last event.
     for (std::size_t bit = event == 2 ? 0 : event; bit < header * 8; bit += event == 2 ? 1 : 32) {
       Bytes file = sample.file;
       file[sample.offsets[event] + bit / 8] ^= std::byte{1} << (bit % 8);

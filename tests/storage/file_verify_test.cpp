@@ -214,7 +214,7 @@ TEST(FileVerify, StatusWordsThatContradictEachOtherAreFound) {
   const SampleSettings settings{.events = 1, .links = 3, .event_checksum = ChecksumType::none, .missing_in_event = 1};
   const std::vector<std::byte> sound = sample_file(settings);
   const std::size_t status = find(sound, std::string_view("\xee\x34\x12\xee", 4)) + 9 * 4;
-  // The generic word, the number of missing links, the bitmaps of missing and removed links.
+  // These words are the generic status, the number of missing links, and the bitmaps of missing and removed links.
   for (const std::size_t at : {status + 2, status + 4, status + 12, status + 16}) {
     std::vector<std::byte> file = sound;
     file[at] ^= std::byte{1};

@@ -65,7 +65,7 @@ TEST(Flush, WhatIsSafeIsInTheFileBeforeItIsClosedAndTheFileIsTheSameInTheEnd) {
     for (int i = 0; i < 60; ++i) {
       sent.push_back(random.event());
       ASSERT_TRUE(append(sequence, sent.back()));
-      if (i % 3 == 2) continue;  // some flushes have several events, some one
+      if (i % 3 == 2) continue;  // some flushes have several events, others one
       flush(sequence);
       wait_until_safe(sequence, sent.size());
       const auto now = events_of(read_file(directory.file("run._0001.writing")));
@@ -73,7 +73,7 @@ TEST(Flush, WhatIsSafeIsInTheFileBeforeItIsClosedAndTheFileIsTheSameInTheEnd) {
       EXPECT_TRUE(std::equal(sent.begin(), sent.end(), now.begin()));
     }
     flush(sequence);
-    flush(sequence);  // nothing to flush: harmless
+    flush(sequence);  // this flush has nothing to do
     sequence.close();
     EXPECT_EQ(sequence.safe_events(), sent.size());
     const auto bytes = read_file(directory.file("run._0001.data"));
@@ -103,8 +103,8 @@ TEST(Flush, SafeEventsSurviveACutAtAnyByteBehindThem) {
   flush(sequence);
   wait_until_safe(sequence, 4);
   const auto after = read_file(directory.file("run._0001.writing"));
-  // The write of the fourth event begins with the block in which the third ends: any part of it on disk contains the first
-  // three.
+  // The write of the fourth event begins with the block in which the third ends. So any part of this write that is on disk
+  // contains the first three events.
   std::size_t first = 0;
   while (first < before.size() && before[first] == after[first]) ++first;
   ASSERT_LT(first, after.size());

@@ -155,7 +155,7 @@ TEST(HeaderChecks, OneFlippedBitOfAHeaderCostsOneEventItsProof) {
       Bytes file = sound;
       file[offsets[event] + bit / 8] ^= std::byte{1} << (bit % 8);
       EXPECT_FALSE(verify_event_file(file).sound());
-      if (++step % 5 != 0) continue;  // a recovery writes a file
+      if (++step % 5 != 0) continue;  // recovers only some files, because each recovery writes a file
       const Recovered recovered = recover(file);
       EXPECT_GE(recovered.events, events.size() - 1);
       EXPECT_EQ(recovered.marked, recovered.events == events.size() ? 1U : 0U) << bit;
@@ -176,7 +176,7 @@ TEST(HeaderChecks, DamageElsewhereCostsNoEventItsProof) {
     EXPECT_EQ(recovered.marked, 0U);
     EXPECT_TRUE(recovered.proven);
   }
-  // A damaged record leaves only the events unproven whose checks it had.
+  // If a record of checks is damaged, only the events that it checks are unproven.
   Bytes file = sound;
   file[find_header_checks(sound).front().offset + 40] ^= std::byte{1};
   const Recovered recovered = recover(file);
@@ -275,7 +275,7 @@ TEST(HeaderChecks, OfAKilledRunThoseStayThatWereWritten) {
   }
   while (!sequence.flush()) std::this_thread::yield();
   while (sequence.safe_events() < events.size()) std::this_thread::yield();
-  Bytes file = read_file(directory.file("run._0001.writing"));  // the state after a kill
+  Bytes file = read_file(directory.file("run._0001.writing"));  // the file as a kill leaves it
   std::uint64_t checks = 0;
   for (const auto& record : find_header_checks(file)) checks += record.checks.count();
   EXPECT_EQ(checks, events.size());

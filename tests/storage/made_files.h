@@ -14,7 +14,7 @@ struct MadeFile {
   std::string application = "readout";
   std::uint32_t run_number = 431493;
   bool named_robs = true;        ///< the file lists its ROBs
-  std::uint32_t max_blocks = 0;  ///< per file of the sequence
+  std::uint32_t max_blocks = 0;  ///< blocks in a file of the sequence; 0: no limit
 };
 
 /// Returns the paths of the files, in order.
@@ -42,7 +42,7 @@ inline std::vector<std::string> make_files(const std::string& directory, const M
   return paths;
 }
 
-/// Sample events with these numbers, as one readout builds them.
+/// Sample events with these numbers, as one readout would build them.
 inline std::vector<std::vector<std::byte>> events_of(const SampleSettings& sample,
                                                      const std::vector<std::uint32_t>& numbers) {
   std::vector<std::vector<std::byte>> events;

@@ -13,7 +13,7 @@ namespace {
 using rodeo::L1Id;
 using Plan = rodeo::storage::MergePlan<int>;
 
-// Adds the ids of each writer in order. Returns merged events: "1:ab 2:b", letters are writers. "!": refused.
+// Adds the ids of each writer in order. Returns the merged events as "1:ab 2:b"; letters are writers. "!": refused.
 std::string merged(const std::vector<std::vector<std::uint32_t>>& writers, std::size_t window,
                    std::size_t* most_held = nullptr) {
   Plan plan(writers.size(), window);

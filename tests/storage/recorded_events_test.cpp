@@ -39,7 +39,7 @@ Bytes chunk_of(std::uint32_t id, std::uint16_t link, std::size_t size) {
   return chunk;
 }
 
-/// By L1 id: the chunk of each link, independent of its place.
+/// L1 id -> link -> chunk; the place of a chunk does not matter.
 using Events = std::map<std::uint32_t, std::map<std::uint16_t, Bytes>>;
 
 struct Sample {
@@ -76,7 +76,7 @@ Sample recording(std::uint32_t events) {
   return made;
 }
 
-/// Frames of two pages, in superpages of one page each, of two links in turn.
+/// Frames of two pages. Each superpage has one page, and those of two links alternate.
 Sample dump(std::uint32_t orbits) {
   Sample made;
   std::map<std::uint8_t, std::uint8_t> packets;
@@ -193,7 +193,7 @@ TEST_F(KeptRecording, IsNotTakenFromAnIndexThatIsDamagedAnywhereOrCut) {
 TEST_F(KeptRecording, IsNotTakenFromTheIndexOfAnother) {
   EXPECT_TRUE(keep());
   auto other = sample.file;
-  other.back() ^= std::byte{1};  // the same length and time
+  other.back() ^= std::byte{1};  // the length and the time of the file stay the same
   EXPECT_FALSE(load_recording_index(path, other, {}));
   std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - std::chrono::seconds(1));
   EXPECT_FALSE(load());

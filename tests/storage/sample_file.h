@@ -28,7 +28,7 @@ struct SampleSettings {
   std::uint32_t source_id = 0x610001;
   std::uint32_t first_link = 0x540000;
   const char* stream = "Main";
-  bool wrapped = false;  ///< its L1 ids have wrapped without a reset counter, and the file reports it
+  bool wrapped = false;  ///< the L1 ids of the file have wrapped without a reset counter, and the file reports this
 };
 
 inline constexpr std::time_t kSampleTime = 1795231845;

@@ -32,7 +32,7 @@ struct Kind {
   std::uint32_t max_blocks;
 };
 
-// Chunk data of one event; the fragment lists missing links.
+// The chunk data of one event. Writes the missing links into the fragment.
 std::vector<std::byte> make_data(std::uint32_t number, bool faulty, Fragment& fragment) {
   const Provable provable(kSeed, true);
   std::vector<std::byte> data;
@@ -80,7 +80,7 @@ std::string write(const std::string& directory, const Kind& kind) {
   const Provable provable(kSeed, true);
   for (std::uint32_t number = 1; number <= 8; ++number) {
     Fragment fragment;
-    fragment.l1id = L1Id::of(number / 5, number);  // the ECR counter rises in between
+    fragment.l1id = L1Id::of(number / 5, number);  // the ECR counter rises at the fifth event
     fragment.global_id = number + (std::uint64_t{1} << 32);
     std::uint32_t absent[2] = {};
     fragment.link_ids = kLinkIds;

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent / "frozen"
-BY_NAME = {"lost", "incomplete_by_reason", "counters", "input"}  # the run decides which keys these have
+BY_NAME = {"lost", "incomplete_by_reason", "counters", "input"}  # the keys of these members differ from run to run
 
 
 def shape(value, by_name=False):

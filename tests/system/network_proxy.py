@@ -15,10 +15,10 @@ class NetworkProxy:
     """Copies every entry of the bus `bus` to the bus `seen`, with this proxy as its address. Pages and control messages pass through, both ways."""
 
     def __init__(self, bus, seen):
-        self.delay = 0.0  # seconds, for all data
-        self.flowing = threading.Event()  # cleared: pages stop
+        self.delay = 0.0  # seconds by which all data are late
+        self.flowing = threading.Event()  # while this is cleared, no pages pass
         self.flowing.set()
-        self.cut_after = None  # the connection ends after this number of bytes of pages
+        self.cut_after = None  # after this number of bytes of pages the connection ends; None: never
         self.page_bytes = 0
         self._pages_at = None
         self._ends = threading.Event()
@@ -65,7 +65,7 @@ class NetworkProxy:
                 size, kind = struct.unpack_from("<IH", held)
                 message = held[: 8 + size]
                 del held[: 8 + size]
-                if kind == ACCEPT:  # its address is a sockaddr_in
+                if kind == ACCEPT:  # the address in an ACCEPT is a sockaddr_in
                     where = 8 + 2 + 16 + 4 + 4 + 2 + 2
                     self._pages_at = struct.unpack_from(">H", message, where)[0]
                     struct.pack_into(">H", message, where, self._data_port)

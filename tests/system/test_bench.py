@@ -64,7 +64,7 @@ def test_a_build_bench_builds_whole_fragments_of_the_right_bytes(rodeo, options)
     assert [result[proof] for proof in ("mismatches", "incomplete", "lost", "unaccounted")] == [0, 0, 0, 0], result
     assert (
         result["verified_fragments"] > 0
-    )  # each with the chunks of all its links; a busy machine may build none in the measured time
+    )  # each fragment has chunks of all its links; a busy machine may build none in the measured time
     assert result["payload_bytes_per_second"] == pytest.approx(result["chunk_bytes"] * result["chunks_per_second"])
     assert result["input_bytes"] >= 96 << 20
 
@@ -167,7 +167,7 @@ def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb
             2,
             "--page-bytes",
             8192,
-        ],  # chunks in parts
+        ],  # the chunks are larger than a page, so they come in parts
         ["--provider", "shm", "--links", 5, "--chunk-bytes", 61, "--run-length", 7],
     ],
     ids=lambda options: " ".join(map(str, options)),
@@ -248,7 +248,7 @@ def test_what_the_serve_bench_fetches_is_what_was_kept(rodeo, options):
             0,
             "--credit-bytes",
             300000,
-        ],  # fragments in pieces
+        ],  # the fragments are larger than the credit, so they come in pieces
         ["--readouts", 1, "--nodes", 2, "--events", 2, "--fragment-bytes", 16, "--credit-fragments", 0],
     ],
     ids=lambda options: " ".join(map(str, options)),
@@ -286,7 +286,7 @@ def test_every_design_of_statistics_comes_to_what_the_threads_handled(rodeo, cou
     for row in result["rows"]:
         assert row["mismatches"] == 0 and row["verified_chunks"] > 0, (
             row
-        )  # chunks, bytes and errors of each link, and their sums
+        )  # each link's chunks, bytes and errors are compared, and their sums
         assert set(row["relative"]) == set(row["cost_upper_limit"]) == set(row["statistics_cpu_share"]) == designs
         assert all(row[design] > 0 for design in designs | {"none"}) and row["central_to_pull"] > 0
     assert {design: result[design] for design in designs | {"none"}} == {
@@ -309,7 +309,7 @@ def test_both_readers_of_the_data_bench_find_the_same(rodeo):
 
 def test_a_network_that_is_not_there_ends_the_bench_with_its_reason(rodeo):
     done = rodeo("bench", "transport", "--provider", "verbs", "--seconds", 0.01, exit_code=None)
-    if done.returncode != 0:  # some machines have such a network
+    if done.returncode != 0:  # a machine with such a network passes
         assert "error[transport.provider]" in done.stderr and not done.stdout
 
 
@@ -349,7 +349,7 @@ def test_scaling_says_when_there_are_too_few_cores(rodeo):
         "-",
         exit_code=None,
     )
-    if done.returncode == 0:  # there are at most as many workers as links
+    if done.returncode == 0:  # a bench has at most as many workers as links
         assert "S(4096) needs 4096 cores" in json.loads(done.stdout)["note"]
     else:
         assert "workers for 24 links" in done.stderr

@@ -116,7 +116,7 @@ def test_a_configuration_without_a_card_is_a_mistake(cards):
 
 def test_user_logic_of_a_fresh_card_takes_one_setting_alone(rodeo):
     with emulated(rodeo) as cards:
-        assert cards.register(CRU, "user_logic_event_size") == 0  # the value that could not be set
+        assert cards.register(CRU, "user_logic_event_size") == 0  # at this value, one setting alone could not be set
         assert cards.json("userlogic", "--id", CRU, "--system-id", 5)["system_id"] == 5
         now = cards.json("userlogic", "--id", CRU, "--link-id", 3)
         assert (now["system_id"], now["link_id"], now["event_words"]) == (5, 3, 0)

@@ -80,7 +80,7 @@ def outcome_is_orderly(process, emulator_died):
         assert process.poll() is None, process.communicate()
         end(process)
         return
-    # A process that only reads a mapped queue notices a missing card after its patience.
+    # A process that only reads a mapped queue notices the missing card when its patience is over.
     out, err = process.communicate(timeout=scaled(40))
     assert process.returncode > 0 and "error[" in err, (process.args, process.returncode, out[-300:], err)
 
@@ -113,7 +113,7 @@ def test_anybody_may_be_killed_at_any_time(rodeo, seed):
                         else:
                             outcome_is_orderly(process, emulator_dies)
                 if emulator_dies:
-                    break  # the next process takes over the addresses of the dead one
+                    break  # the next round takes over the addresses of the dead emulator
                 for card in SOURCE:
                     assert cards.bench(card, "--data-source", SOURCE[card], size="16MiB")["errors"] == 0
 

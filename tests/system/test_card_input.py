@@ -53,7 +53,7 @@ seed = 1
 
 def system(rodeo, *, endpoints=1, links=4, rate="5kHz", ttc="false", trigger="", input="", builder="", cards=None):
     if "timeout" not in builder:
-        builder += '\ntimeout = "2s"'  # a loaded machine stops processes for longer than the default
+        builder += '\ntimeout = "2s"'  # a loaded machine stops processes for longer than the default time-out
     ids = cards or [f"3b:00.{endpoint}" for endpoint in range(endpoints)]
     text = SYSTEM.format(
         endpoints=endpoints,
@@ -129,7 +129,7 @@ def test_workers_read_on_the_cpus_of_the_cards_node(rodeo, numa, cpus, said):
                 time.sleep(0.05)
             assert os.sched_getaffinity(reader.pid) == os.sched_getaffinity(
                 0
-            )  # the application's own thread is unchanged
+            )  # the thread of the application is not pinned
             reader.send_signal(signal.SIGINT)
             _, err = reader.communicate(timeout=scaled(20))
     assert reader.returncode == 0 and f"readers {said}" in err, err
@@ -204,7 +204,7 @@ def test_two_endpoints_of_a_cru_begin_and_end_with_the_same_orbit(rodeo):
             assert report["fragments"]["built"] > 0 and report["verified"]["mismatches"] == 0
         one, two = emulator_report(rodeo)["functions"]
         assert one["triggers"] == two["triggers"] > 0
-        assert one["chunks"] == 4 * one["triggers"]  # each trigger is a frame of every link
+        assert one["chunks"] == 4 * one["triggers"]  # each trigger makes a frame on every link
 
 
 def test_event_counter_resets_are_followed_by_the_triggers_own_list(rodeo):
@@ -312,7 +312,7 @@ def test_a_reader_that_was_killed_does_not_hold_the_others(rodeo):
         begin = emulator_report(rodeo)["functions"][1]["triggers"]
         wait_for(
             lambda functions: functions[1]["triggers"] > begin + 10000, other
-        )  # more than the dead process's card holds
+        )  # more triggers than the card of the dead process holds
         assert emulator_report(rodeo)["functions"][0]["counters"]["readers_lost"] == 1
         other.send_signal(signal.SIGINT)
         out, err = other.communicate(timeout=scaled(60))
@@ -408,7 +408,7 @@ def test_a_card_that_brings_nothing_is_named_with_its_links(rodeo):
             for link in range(4):
                 rodeo("emulate", "fault", "--id", "cru:1", "stuck_fifo", "--link", link)
             stuck = emulator_report(rodeo)["functions"][0]["triggers"]
-            wait_for_triggers(stuck + 400)  # four seconds of triggers, for which only one card sends data
+            wait_for_triggers(stuck + 400)  # for four seconds of triggers only one card sends data
             reader.send_signal(signal.SIGINT)
             out, err = reader.communicate(timeout=scaled(90))
     report = json.loads(out)

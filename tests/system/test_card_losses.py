@@ -85,7 +85,7 @@ def read(rodeo, configuration, during=lambda: None, goes_on=True):
 
         more(200)
         during()
-        more(600 if goes_on else 0)  # the fault meets one trigger at least
+        more(600 if goes_on else 0)  # the fault meets at least one trigger
         out, err = end_in_order(reader)
     assert reader.returncode == 0, err
     report = json.loads(out)
@@ -191,7 +191,7 @@ def test_blocks_for_a_channel_that_nobody_has_enabled_were_not_sent(rodeo):
         rodeo("card", "reg", "write", "--id", "3b:00.0", "link_channel[1]", "2")
         report, err, card = read(rodeo, configuration)
     check_books(report, card, 8)
-    # These links are not part of the run, which reports it: the run has the links of its channel.
+    # The run has the links of its channel, and reports that these links are not part of it.
     assert report["links"] == 4 and report["run"]["condition"] == "GOOD", err
     assert card["counters"]["chunks_dropped"] == 4 * card["triggers"] and card["counters"]["blocks_dropped"] > 0
 
@@ -448,6 +448,6 @@ def test_wrong_numbers_of_a_card_are_flagged_and_name_the_link(rodeo):
     lost = report["chunks"]["lost"]
     assert report["run"]["condition"] == "INCOMPLETE" and lost in ({"out_of_sequence": 1}, {"duplicate": 1}), (
         err
-    )  # depends on the bit: the wrong id may be an earlier event's
+    )  # the flipped bit decides: the wrong id may be that of an earlier event
     assert report["fragments"]["incomplete_by_reason"]["bcid_mismatch"] > 600, err
     assert err.count("is out of step (BCIDs too large by 1)") == 4, err

@@ -96,7 +96,7 @@ def test_a_lack_of_descriptors_is_our_own(cards):
     """The error names neither the card nor anything unreached, for any resource that is exhausted first."""
     said = ""
     for most in range(4, 24):
-        # A list reads all cards at once, so the card that lacks a resource varies. With one card it is certain.
+        # A list reads all cards at once, so any card may lack a resource. With one card, it is always the same.
         for command in (["card", "list"], ["card", "status", "--id", FELIX]):
             done = limited(cards.rodeo, ("-n", most), *command)
             assert done.returncode in (0, 1, 4, 6) and "more descriptors than" not in done.stdout + done.stderr
@@ -247,7 +247,7 @@ def test_what_would_change_the_data_of_a_reader_is_refused(rodeo):
             cards.card("userlogic", "--id", CRU)
             cards.card("pattern", "--id", CRU, "--pat0", "0x1")
             cards.card("config", "--id", CRU, "--tf-length", 128, "--dry-run")
-            cards.card("config", "--id", CRU, "--cru-id", "0x77")  # the id does not change the form of data
+            cards.card("config", "--id", CRU, "--cru-id", "0x77")  # the CRU id does not change the form of data
             cards.card("userlogic", "--id", CRU, "--event-size", 64, "--while-running")
         finally:
             owner.send_signal(signal.SIGINT)

@@ -23,7 +23,7 @@ from running_readout import running
 from sockets import written_to
 
 
-F_OFD_SETLK = 37  # Python has no name for it
+F_OFD_SETLK = 37  # Python's module fcntl lacks this constant
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def test_the_ctp_emulator_is_started_and_ended(cards):
     assert cards.register(CRU, "ctp_cal_divisor") == 400 and cards.register(CRU, "ctp_hb_prescale") == 15000 << 16 | 3
     cards.card("ctp", "--id", CRU, "--single-trigger")
     assert cards.json("ctp", "--id", CRU, "--eox")["mode"] == "idle"
-    for orbit in ("10", "0x10"):  # upstream's number base, with or without 0x
+    for orbit in ("10", "0x10"):  # upstream reads this number as hexadecimal, with or without 0x
         assert cards.json("ctp", "--id", CRU, "--init-orbit", orbit)["first_orbit"] == 16
     assert (
         "--init-orbit: `1g` is not a hexadecimal number"

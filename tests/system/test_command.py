@@ -93,7 +93,7 @@ def test_every_verb_reads_its_options(rodeo):
         if not text.split("Usage\n")[1].splitlines()[0].endswith(" VERB"):
             error = (
                 "error[control.argument]" if path[0] in ("control", "runs") else "error[cli."
-            )  # these two are written in Python
+            )  # `control` and `runs` are written in Python
             assert error in rodeo(*path, "--no-such-option", exit_code=2).stderr, path
 
 

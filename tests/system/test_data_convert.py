@@ -106,7 +106,7 @@ def test_files_of_two_runs_are_refused_and_two_readouts_of_one_run_come_back(rod
     raws = lambda path: [event.raw for event in read_event_file(path).events]
     assert raws(samples / "both._0001.data") == raws(samples / one) + raws(samples / two)
     text = rodeo("data", "info", "both._0001.data", "-o", "json").stdout
-    assert "610001" in text and "610002" in text  # the links of both ROBs
+    assert "610001" in text and "610002" in text  # the records list the links of both ROBs
 
 
 def test_an_hdf5_file_whose_bytes_are_no_events_is_refused(rodeo, samples):
@@ -277,7 +277,7 @@ def test_a_picture_is_drawn(rodeo, samples, ending):
         (0x00, 0x72, 0xB2),
         (0x00, 0x9E, 0x73),
         (0xD5, 0x5E, 0x00),
-    ):  # colours of sizes and rate, bunch crossings, missing links
+    ):  # colours of the four pictures: sizes and rate, bunch crossings, missing links
         assert (picture == colour).all(axis=2).sum() > 20, colour
     assert "file.exists" in rodeo("data", "plot", *FILES, "--output", "run.png", exit_code=5).stderr
     rodeo("data", "plot", *FILES, "--output", "run.txt", exit_code=2)
@@ -434,7 +434,7 @@ def test_names_that_are_no_text(rodeo, samples):
 )
 def test_a_missing_package_is_an_error_with_its_remedy(rodeo, samples, command):
     interpreter = rodeo.directory / "python"
-    interpreter.write_text(f'#!/bin/sh\nexec {sys._base_executable} -S "$@"\n')  # only the standard library
+    interpreter.write_text(f'#!/bin/sh\nexec {sys._base_executable} -S "$@"\n')  # has the standard library only
     interpreter.chmod(0o755)
     rodeo.environment["RODEO_PYTHON"] = str(interpreter)
     said = rodeo(*command, FILES[0], exit_code=1).stderr

@@ -122,7 +122,7 @@ def test_an_event_is_found_by_the_id_that_never_repeats(samples):
     slow = expected_events([path])
     shutil.copy(path, copy)
     content = bytearray(path.read_bytes())
-    for event in slow:  # after 256 resets the extended L1 ids repeat
+    for event in slow:  # later events repeat the extended L1 ids, as after 256 resets
         struct.pack_into("<I", content, content.index(event.raw) + 11 * 4, (event.global_id >> 32) + 1)
     later.write_bytes(content)
     events = data.open([path, later])
@@ -134,7 +134,7 @@ def test_an_event_is_found_by_the_id_that_never_repeats(samples):
             ValueError, match=f"2 events have the L1 id .* {expected.global_id:#x}, {expected.global_id + (1 << 32):#x}"
         ):
             events.by_l1_id(expected.l1id)
-        assert data.open([path, copy]).by_l1_id(expected.l1id).file == str(path)  # the same event in two files
+        assert data.open([path, copy]).by_l1_id(expected.l1id).file == str(path)  # both files have this event
     assert events[2:].by_global_id(slow[2].global_id).global_id == slow[2].global_id
     with pytest.raises(KeyError, match="0xabcdef"):
         events.by_global_id(0xABCDEF)
@@ -189,7 +189,7 @@ def test_the_index_is_used_only_while_it_is_that_of_the_file(samples):
     index.write_bytes(sound)
     assert read() == ids and index.read_bytes() != sound
     index.unlink()
-    index.mkdir()  # no index can be written there
+    index.mkdir()  # a directory in its place prevents an index
     assert read() == ids and data.open(path, index=False).find(ids[1]) == [1]
     assert [entry.name for entry in samples.iterdir() if ".index." in entry.name] == []
 
@@ -371,7 +371,7 @@ def test_of_a_file_that_is_cut_the_good_part_is_read(samples):
         assert len(list(skipping)) == there == len(skipping) and [error.index for error in skipping.errors] == [None]
         assert not Path(f"{path}.index").exists()
     writing = path.rename(path.with_suffix(".writing"))
-    assert len(list(data.open(writing))) == 2  # the file is not closed yet, and so not damaged
+    assert len(list(data.open(writing))) == 2  # an unclosed file is not damaged
     path.write_bytes(whole[:100])
     with pytest.raises(data.DataError, match="data.header"):
         data.open(path)
@@ -454,7 +454,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error_not_the_end(sa
     chunk = events[2].fragments[0].chunks[4]
     assert chunk[-1000:].any()
     os.truncate(path, 4096)
-    assert not chunk[-1000:].any()  # zeros in place of the file
+    assert not chunk[-1000:].any()  # the array has zeros where the file was cut
     for access in (lambda: events[2], lambda: list(events), lambda: events.read(["chunk.data"])):
         with pytest.raises(data.DataError, match="file.shrunk"):
             access()
@@ -587,7 +587,7 @@ def test_the_index_of_a_recording_gives_the_same_bytes_as_its_blocks(rodeo, tmp_
     struct.pack_into("<I", forged, len(forged) - 4, zlib.crc32(forged[:-4]))
     index.write_bytes(forged)
     assert data.open(path).find(0xABCDEF) == [0]
-    # The index does not apply to the same recording with another place of the id.
+    # The index is for another place of the L1 id, so it does not apply.
     assert [event.l1_id for event in data.open(path, l1_id_bits=8)] == list(range(50))
     assert data.open(path, l1_id_bits=8).find(0) == [0] and index.read_bytes() != forged
 
@@ -613,7 +613,7 @@ def test_an_index_of_a_recording_that_is_stale_damaged_or_cannot_be_kept_costs_t
     index.rmdir()
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) - 700])  # the last block is cut
-    for _ in range(2):  # first from its blocks, then from the index
+    for _ in range(2):  # the first time from the blocks, then from the index
         skipping = data.open(path, damaged="skip")
         ids = [event.l1_id for event in skipping]
         assert ids and skipping.by_l1_id(ids[-1]).l1_id == ids[-1] and index.exists()
@@ -720,7 +720,7 @@ def test_a_decoder_makes_columns_of_its_own(samples):
     def strict(chunks):
         return {"first": chunks.data[chunks.offset[0]] + 0 * chunks.size}
 
-    assert len(events[8:].read(decoder=strict)) == 2  # no events to decode: only l1_id and the offsets
+    assert len(events[8:].read(decoder=strict)) == 2  # nothing to decode: only l1_id and the offsets
 
 
 def test_what_is_wrong_in_a_decoder_is_said_with_its_line_and_the_chunk(samples):

@@ -140,7 +140,7 @@ def test_memory_is_flat(rodeo):
     assert sum((rodeo.directory / file).stat().st_size for file in files) > 180e6
     limit = (
         None if TIMEOUT_SCALE > 1 else lambda: resource.setrlimit(resource.RLIMIT_DATA, (80 << 20, 80 << 20))
-    )  # sanitizers take more
+    )  # no limit with sanitizers, which need more memory
     report = json.loads(
         rodeo("data", "merge", *files, "--output", "merged", "-o", "json", "--window", 100, preexec_fn=limit).stdout
     )
@@ -259,7 +259,7 @@ def test_a_readout_plays_what_another_has_written(rodeo):
             ("event", "run number"),
             ("event", "run type"),
             ("ROB 0x00610001", "ROD run number"),
-        }  # the generator writes simulation
+        }  # the run type of the generator is simulation
         assert (
             compared["events_a"] == compared["events_b"] == 1000 and compared["only_in_a"] == compared["only_in_b"] == 0
         )

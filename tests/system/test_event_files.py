@@ -166,7 +166,7 @@ def test_verify_counts_what_the_other_reader_counts(samples, rodeo):
 def test_list_and_info_name_every_event_and_file(samples, rodeo):
     files = [NAME.format("sound", number) for number in (1, 2, 3)]
     rows = list(csv.DictReader(io.StringIO(rodeo("data", "list", *files, "-o", "csv").stdout)))
-    extended = [(str(n), "", str(n // 5 << 24 | n)) for n in range(1, 9)]  # the files do not say what L1 ids contain
+    extended = [(str(n), "", str(n // 5 << 24 | n)) for n in range(1, 9)]  # the files do not describe their ids
     assert [(row["event"], row["ecr"], row["l1id"]) for row in rows] == extended
     infos = list(csv.DictReader(io.StringIO(rodeo("data", "info", *files, "-o", "csv").stdout)))
     assert [info["events"] for info in infos] == ["3", "3", "2"]
@@ -283,7 +283,7 @@ def test_recovery_is_offered_where_there_is_something_to_recover(samples, rodeo,
     for size, said in ((100, "there is nothing to recover"), (first + 2000, "save its events: rodeo data recover")):
         (samples / "broken.data").write_bytes(
             content[:32] + b"oops" + content[36:size]
-        )  # the marker of the second record
+        )  # overwrites the marker of the second record
         done = rodeo("data", verb, "broken.data", exit_code=1)
         assert done.stderr.startswith("error[data.header]") and said in done.stderr
 

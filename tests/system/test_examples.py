@@ -41,7 +41,7 @@ def test_an_example_runs(rodeo, example):
     if 'work = "verify' in text:
         unfinished = sum(
             one["counters"].get("unfinished_frames", 0) for one in report["consumers"].values()
-        )  # the last frame of each link
+        )  # a run cuts the last frame of each link
         assert report["verified"] == {"chunks": report["chunks"]["built"] - unfinished, "mismatches": 0}
     if report["files"]:
         rodeo("data", "verify", *report["files"])

@@ -205,7 +205,7 @@ def check_each_event_is_in_one_place(farm, supervisor, streams_of_debug):
     accepted = {event for event, verdict in verdicts.items() if verdict == "accepted"}
     debug = {event for event, verdict in verdicts.items() if verdict == "debug"}
     assert accepted | debug == set(ids)
-    # An event that one readout gets long after the other is assigned without that readout.
+    # If one readout gets an event long after the other, the event is assigned without that readout.
     assert set(recorded) <= {"physics_Main", "debug_NodePartial", *streams_of_debug}
     return counts
 
@@ -241,7 +241,7 @@ def test_what_is_accepted_is_in_verified_files_and_nothing_else(farm):
 
 
 def test_a_killed_recorder_loses_nothing_and_records_nothing_twice(farm):
-    # Longer than the absence of the recorder, also on a slow machine: no event is assigned again in this time.
+    # The time-out is longer than the absence of the recorder, also on a slow machine. So no event is assigned again.
     farm.configure(event_timeout="30s")
     farm.start_recorder()
     farm.start_supervisor()

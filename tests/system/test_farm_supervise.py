@@ -10,7 +10,7 @@ from test_farm import Farm, check_each_event_is_in_one_place
 def farm(rodeo):
     with Farm(rodeo) as farm:
         path = farm.directory / "farm.toml"
-        # The supervisor knows its nodes and waits for them for any time.
+        # The supervisor waits for its nodes without a limit.
         path.write_text(
             path.read_text()
             .replace('rebuild_time = "500ms"', 'rebuild_time = "60s"\nnodes = 2')
@@ -43,7 +43,7 @@ def test_a_killed_supervisor_loses_no_event_and_counts_each_decision_once(farm):
     built = min(one["fragments"]["built"], two["fragments"]["built"])
     alone = (
         max(one["fragments"]["built"], two["fragments"]["built"]) - built
-    )  # events that the other readout did not build before the stop
+    )  # the events that only one readout had built at the stop
     assert supervisor["events"]["after_common_end"] == alone
     assert sum(counts.values()) == built and counts["lost"] == 0, (counts, built)
     events = supervisor["events"]

@@ -107,7 +107,7 @@ def test_the_published_numbers_agree_with_the_papers_formulas():
         assert sum(by_cards) / len(by_cards) == pytest.approx(speedup, abs=0.01)
     assert (
         max(published.STATISTICS_TO_QUEUE.values()) * published.STATISTICS_OF_NONE < 1
-    )  # the best design is slower than none
+    )  # even the best design is slower than no statistics
     assert published.SIX_CARDS_RATE_HZ < published.network_limit_hz(6) < published.network_limit_hz(6, 0)
     assert published.ONE_STREAM_RATE_HZ < published.full_mode_network_limit_hz(1)
 

@@ -150,7 +150,7 @@ def test_a_link_has_one_owner(rodeo, routed):
 
 def test_no_link_gets_more_than_its_rate(rodeo, routed):
     side = routed(FELIX, "router.front_ends.bytes_per_second=10000")
-    # 64 KiB at once: the second message uses credit, and the third waits for more than a second for new credit.
+    # The test sends 64 KiB at once. The second message uses up the credit, and the third waits more than a second for new credit.
     sent(rodeo, EC, "--text", "x" * 40_000, "--repeat", 3)
     report, _ = side.finish()
     assert report["front_ends"]["counters"]["rate_waits"] == 1
@@ -185,7 +185,7 @@ def test_slow_control_of_a_cru_answers(rodeo, routed):
     assert sent(rodeo, link, "--ic", "0x54")[0]["answer"] == "ff"
     assert sent(rodeo, link, "--swt", "0xabc0000000badc0ffee")[0]["answer"] == "0xabc0000000badc0ffee"
     assert sent(rodeo, link, "--reset")[0]["answer"] is None
-    # SCA in frames of 8 bytes, SWT in words of 10, at most 128 of them; IC of 2 or 3 bytes.
+    # The frames of SCA have 8 bytes, the words of SWT 10, at most 128 of them; a request of IC has 2 or 3 bytes.
     for protocol, frame in ((1, 8), (2, 10)):
         for size in (frame - 1, frame + 1, 129 * frame):
             (rodeo.directory / "wrong").write_bytes(bytes(size))

@@ -29,7 +29,7 @@ def test_a_recovery_that_finds_no_room_leaves_nothing(rodeo):
     done = rodeo("data", "recover", damaged, exit_code=1, **full_after(len(before) // 2))
     assert (
         "error[file.write]" in done.stderr and "recovered._0001" not in done.stderr
-    )  # the error names no file that does not exist
+    )  # the error does not name a file that does not exist
     assert not list(rodeo.directory.rglob("*recovered*")) and damaged.read_bytes() == before
     rodeo("data", "recover", damaged)
     rodeo("data", "verify", *rodeo.directory.rglob("*recovered*.data"))
@@ -117,6 +117,6 @@ def test_the_examples_that_write_do_not_fill_a_disk():
     for example in (ROOT / "examples").glob("*.toml"):
         text = example.read_text()
         played = 'type = "file"' in text or 'type = "event_file"' in text
-        ends = played and "\nloop = true" not in text  # a recording or event files that are played once
+        ends = played and "\nloop = true" not in text  # a recording or an event file that is played once ends by itself
         if 'type = "file_writer"' in text and not ends:
             assert any(key in text for key in ("fraction = ", "max_rate = ", "max_bytes = ")), example.name

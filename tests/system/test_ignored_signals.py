@@ -19,7 +19,7 @@ def test_a_keeper_of_cards_ignores_an_ignored_ctrl_c(rodeo):
         os.close(listens)
         keeper.send_signal(signal.SIGINT)
         assert "functions" in rodeo("card", "keep", "--status", "-o", "json").stdout
-        time.sleep(0.1)  # the answer may be older than the signal
+        time.sleep(0.1)  # the answer may have come before the signal
         assert keeper.poll() is None
         keeper.terminate()
         assert keeper.wait(timeout=scaled(20)) == 0

@@ -157,8 +157,8 @@ def are_cut_by_one(report, chunks, size):
 @pytest.mark.parametrize(
     "size, limit",
     [
-        (3000, 2999),  # in pieces
-        pytest.param(500, 499, marks=pytest.mark.slow),  # whole in a block
+        (3000, 2999),  # chunks come in pieces
+        pytest.param(500, 499, marks=pytest.mark.slow),  # chunks are whole in a block
         pytest.param(3000, 3000, marks=pytest.mark.slow),
     ],
 )

@@ -69,7 +69,7 @@ def test_the_example_fills_histograms_of_a_running_readout_shows_them_on_a_page_
             assert address.startswith("http://127.0.0.1:"), said + monitor.stderr.read()
             browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
             page = browser.open(address, timeout=scaled(20))
-            assert page.geturl() == (root := address.partition("?")[0])  # the token does not stay in the address
+            assert page.geturl() == (root := address.partition("?")[0])  # the page's address no longer has the token
             page = page.read().decode()
             assert "http://" not in page and "https://" not in page
             deadline = time.monotonic() + scaled(30)

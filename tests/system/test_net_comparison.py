@@ -25,7 +25,7 @@ pytestmark = [
     ),
 ]
 
-# 8 readouts. With one port only its link is slow; with 16, 16 x 50 Mb/s fill the uplink.
+# There are 8 readouts. With one port, only this port's link is slow; with 16 ports, 16 x 50 Mb/s fill the uplink.
 ONE_PORT = {"readouts": 8, "nodes": 1, "node-link": "250Mbps", "uplink": "10Gbps", "rto-min": "200ms"}
 MANY_PORTS = {
     "readouts": 8,

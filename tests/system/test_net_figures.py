@@ -44,7 +44,7 @@ def test_simulation_and_formula_tell_one_story(figures, rodeo):
         traffic: [row["frames_mb"] for row in data["target"] if row["traffic"] == traffic and row["readouts"] == 48]
         for traffic in ("even", "scatter", "Poisson")
     }
-    assert means["even"][0] == pytest.approx(51.8, rel=0.01)  # the exact formula
+    assert means["even"][0] == pytest.approx(51.8, rel=0.01)  # the value of the exact formula
     assert max(means["even"]) < min(means["scatter"]) and max(means["Poisson"]) <= 81.04 * 1.002  # the bound
     again = json.loads(
         rodeo("net", "figures", "--quick", "--methods", "formula,simulation", "--out", "out", "--json", "-").stdout

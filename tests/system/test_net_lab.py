@@ -100,7 +100,7 @@ def test_an_infinite_buffer_drops_nothing_and_holds_what_the_closed_form_says(ro
         assert run["drops"] == 0 and run["machine_drops"] == 0 and run["left_in_pool_bytes"] == 0
         assert run["events_completed"] == run["events_scheduled"] == 60
         assert run["max_buffer_bytes"] > 0
-    for run in report["runs"]:  # the undisturbed runs
+    for run in report["runs"]:  # the list has only undisturbed runs
         assert 0.8 * exact < run["max_buffer_bytes"] < 1.6 * exact
     assert report["vetoes"] == len(report["vetoed_runs"])
     assert {group["group"]: group["kept"] for group in report["scaling"]}["S f / O"] is True
@@ -228,7 +228,7 @@ def test_a_killed_laboratory_leaves_nothing(rodeo):
     while agents_of(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert agents_of(pid) == []
-    assert not spaces & network_namespaces()  # the namespaces are gone, because no other process used them
+    assert not spaces & network_namespaces()  # no other process used the namespaces, so the kernel has removed them
     assert lab(rodeo, *SMALL, "--duration", "200ms")["vetoes"] >= 0  # the next laboratory starts
 
 
@@ -304,7 +304,7 @@ def test_a_sweep_has_its_points_measured_here(rodeo):
     found = json.loads(done.stdout)
     assert (
         "failed" in found or found["max_buffer_bytes"] > 0
-    )  # failed: vetoed, because the machine is too busy to measure
+    )  # "failed" means vetoed: the machine is too busy to measure
 
 
 def test_without_root_it_says_what_needs_it(rodeo):

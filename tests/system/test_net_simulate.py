@@ -117,7 +117,7 @@ def test_the_same_seed_gives_the_same_run(rodeo):
 
 def test_every_kernel_of_the_cpu_gives_the_same_run(rodeo):
     found = []
-    for level in ("v2", "avx2", "avx512"):  # limited to the level of the CPU
+    for level in ("v2", "avx2", "avx512"):  # the command limits the level to that of the CPU
         rodeo.environment["RODEO_CPU_LEVEL"] = level
         for engine in ("packet", "train"):
             found.append(
@@ -210,7 +210,7 @@ def test_an_interrupted_run_says_how_far_it_came(rodeo):
         "net", "simulate", "--rate", "1kHz", "--event-size", "100kB", "--duration", "10000s", "--json", "out.json"
     ) as process:
         process.wait_until_it_catches(signal.SIGINT)
-        time.sleep(0.1)  # interrupt it while it runs
+        time.sleep(0.1)  # interrupts the simulation while it runs
         process.send_signal(signal.SIGINT)
         talk, said = process.communicate(timeout=scaled(30))
     assert process.returncode == 6
@@ -239,4 +239,4 @@ def test_the_example_of_the_whole_system_with_fewer_racks(rodeo):
             and out["events_completed"] > 0
             and out["packets"]["request"] > 600 * out["events_completed"]
         )
-    assert shaped["max_buffer_bytes"] < free["max_buffer_bytes"] / 4  # the purpose of credits
+    assert shaped["max_buffer_bytes"] < free["max_buffer_bytes"] / 4  # credits exist to keep the buffer small

@@ -68,7 +68,7 @@ def test_the_answer_holds_and_nine_tenths_of_it_does_not(size):
         "cells",
         "readouts",
     }
-    assert found["switch"]["rate_hz"] > 20e3  # 27 MB are more than enough for this rack
+    assert found["switch"]["rate_hz"] > 20e3  # this rack needs far less than 27 MB
 
 
 def test_a_switch_of_ones_own_is_asked_for_its_rate_and_counts_in_its_cells(size):
@@ -180,8 +180,8 @@ def test_quantiles_are_those_of_the_distribution_that_made_the_maxima():
     few = gumbel.rvs(400, random_state=1)
     quantile, _ = sizing.distribution(few)
     assert quantile(0.9999) == pytest.approx(gumbel.ppf(0.9999), rel=0.15)
-    assert quantile(0.6) == few.max()  # never below the largest maximum
-    bounded = stats.genextreme(0.6, 100, 5)  # bounded, as occupancies are
+    assert quantile(0.6) == few.max()  # a quantile is never below the largest maximum
+    bounded = stats.genextreme(0.6, 100, 5)  # occupancies are bounded, too
     maxima = bounded.rvs(400, random_state=2)
     quantile, how = sizing.distribution(maxima)
     assert "extreme value" in how and maxima.max() <= quantile(0.9999) <= bounded.support()[1] * 1.02
@@ -189,7 +189,7 @@ def test_quantiles_are_those_of_the_distribution_that_made_the_maxima():
     assert sizing.distribution(np.zeros(20))[0](0.99) == 0.0
     assert (
         type(sizing.distribution(few)[0](0.6)) is type(sizing.distribution(few)[0](0.9999)) is float
-    )  # JSON has no other types
+    )  # the result is written as JSON, which has no other types
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_a_laboratory_of_the_papers_scale_is_sized_and_proved(size):
     found = size("lab-2023.toml", timeout=800)
     assert found["proof"]["proved"] and found["proof"]["tight"]
     proves_itself(found, given(found), "packet")
-    # Jittered arrivals need more than even ones, and at most the bound for any arrivals.
+    # Arrivals with jitter need more than even ones, and at most the bound for any arrivals.
     assert found["formula"]["exact_bytes"] < found["quantile_bytes"] <= found["formula"]["bound_bytes"] * 1.01
 
 

@@ -84,7 +84,7 @@ def test_a_search_finds_the_buffer_that_holds_and_the_surface_through_it(net, ro
     rows = journal.read_parquet(rodeo.directory / "sweep" / "results.parquet")
     assert [row["buffer_bytes"] for row in rows] == [row["buffer_bytes"] for row in found["rows"]]
     assert len(journal.read_parquet(rodeo.directory / "sweep" / "runs.parquet")) == found["runs"]["done"]
-    # The second time, the journal has all runs.
+    # At the second sweep, the journal has all runs.
     again = json.loads(net("sweep", SWEEP, "--json", "-", "--at", "200kB,10kHz").stdout)
     assert again["rows"] == found["rows"] and again["runs"]["done"] == 0
     rodeo("net", "plot", "sweep", "--x", "rate", "--by", "event_size", "--out", "picture.png")
@@ -169,7 +169,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(rodeo, net):
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=scaled(20))
     for left in semaphores:
-        left.unlink(missing_ok=True)  # Python's tracker of semaphores was killed with the group
+        left.unlink(missing_ok=True)  # the kill also ended Python's tracker of semaphores
     before = written()
     assert before >= 5 and not (rodeo.directory / "sweep" / "results.parquet").exists()
     found = json.loads(net("sweep", text.replace("workers = 1", "workers = 2"), "--json", "-").stdout)
@@ -320,7 +320,7 @@ def test_a_network_that_cannot_be_is_refused_with_its_place(net, rodeo, change, 
             verb, (NETWORK if verb == "size" else NETWORK + "[network.sweep]\n").replace(*change), exit_code=None
         )
         if verb == "sweep" and code == "network.overload":
-            continue  # points of a sweep may have overload
+            continue  # a sweep accepts points with overload
         assert done.returncode == 3 and code in done.stderr and says in done.stderr, done.stderr
     if code != "network.overload":
         assert code in rodeo("check", "network.toml", exit_code=3).stderr
@@ -354,7 +354,7 @@ def test_a_python_that_lacks_something_is_named(net, rodeo):
     rodeo.environment["RODEO_PYTHON"] = "/nowhere/python3"
     (rodeo.directory / "network.toml").write_text(NETWORK)
     assert "cli.python" in rodeo("net", "size", "network.toml", exit_code=1).stderr
-    rodeo.environment["RODEO_PYTHON"] = "/usr/bin/python3"  # it lacks this project's NumPy
+    rodeo.environment["RODEO_PYTHON"] = "/usr/bin/python3"  # the distribution's interpreter lacks this project's NumPy
     if subprocess.run(["/usr/bin/python3", "-c", "import scipy, pyarrow"], capture_output=True).returncode != 0:
         assert "cli.python" in rodeo("net", "size", "network.toml", exit_code=1).stderr
 

@@ -45,7 +45,7 @@ def muon_chunk(l1_id, bcid, hits):
 def test_muon_hits_of_a_recording(tmp_path):
     hits = {
         (elink, 65_500 + i): list(range(i, i + (i + elink) % 5)) for elink in (3, 8) for i in range(100)
-    }  # the 16 bits wrap on the way
+    }  # the ids of 16 bits wrap
     path = tmp_path / "muon.felix"
     path.write_bytes(
         blocks_of(

@@ -15,7 +15,7 @@ import pytest
 from conftest import BUILD, ROOT, TIMEOUT_SCALE, scaled
 
 INSTALLED = BUILD / "installed"
-QUICK_BUILD = "None"  # without optimisation and symbols: the fastest build
+QUICK_BUILD = "None"  # builds fastest: without optimisation and symbols
 
 
 def run(*command, cwd):
@@ -69,7 +69,7 @@ def test_a_new_plugin_may_be_called_like_a_word_of_the_language(rodeo, name):
     rodeo("plugin", "new", name)
     sources = sorted((rodeo.directory / name).glob("*.cpp"))
     assert len(sources) == 3
-    # All in one translation unit, so that the headers are compiled once.
+    # One translation unit includes all sources, so that the headers are compiled once.
     unit = "".join(
         f'#define main main_of_{number}\n#include "{source}"\n#undef main\n' for number, source in enumerate(sources)
     )
@@ -120,7 +120,7 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
     report = rodeo("readout", source / "my_detector.toml").stderr
     assert "GOOD" in report and "10000 built of 24 links, 0 incomplete" in report
 
-    # The checker finds a flipped bit in the hits of the first chunk; the extractor, too, finds one in the marker.
+    # The checker finds a flipped bit in the hits of the first chunk. The extractor finds one in the marker.
     damaged = bytearray(recording.read_bytes())
     damaged[4 + 5] ^= 1
     recording.write_bytes(damaged)
@@ -271,7 +271,7 @@ def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_event
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front_end,
     ):
         readout_answers(rodeo, readout)
-        garbled = struct.pack("<IHHIH", 0x31504655, 0, 2, 0, 9)  # the header announces two chunks
+        garbled = struct.pack("<IHHIH", 0x31504655, 0, 2, 0, 9)  # announces two chunks, but has none
         for datagram in (garbled, b"hello"):
             front_end.sendto(datagram, ("127.0.0.1", port))
         deadline = time.monotonic() + scaled(30)
@@ -340,7 +340,7 @@ def test_what_a_plugin_throws_in_a_run_costs_the_chunks_it_threw_at_and_names_it
     )
     assert "ten at a time" in done.stderr
 
-    # A chunk for which the checker throws is not proven; it stays in its fragment, flagged.
+    # A chunk is not proven if the checker throws for it. It stays in its fragment, flagged.
     (rodeo.directory / "run.toml").write_text(with_plugin(library, "rodeo", "throws_on_data", builder, groups))
     done = rodeo("readout", "run.toml", "--json", "report.json")
     report = json.loads((rodeo.directory / "report.json").read_text())

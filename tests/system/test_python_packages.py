@@ -77,7 +77,7 @@ def test_where_no_new_one_can_be_made_the_former_is_there(host, failure):
     host()
     (host.venv / "is").write_text("former")
     assert host(**failure).returncode != 0
-    if failure.get("PIP_KILLS") == "KILL":  # nothing could restore it; the next attempt does
+    if failure.get("PIP_KILLS") == "KILL":  # after a SIGKILL no handler restores it; the next attempt does
         assert host(PIP_STATUS="1").returncode != 0
     assert there(host) == "former" and [path.name for path in host.venv.parent.iterdir()] == ["venv"]
 

@@ -57,7 +57,7 @@ def test_a_third_ctrl_c_aborts_and_leaves_what_can_be_recovered(rodeo):
         "readout.consumer[2].buffer=64KiB",
         "readout.consumer[2].queue=4096",
     ]
-    # An abort leaves threads on purpose; the sanitizer's report of them would follow the readout's.
+    # An abort leaves threads running on purpose. Without this option the sanitizer would report them after the readout's report.
     rodeo.environment["TSAN_OPTIONS"] = "report_thread_leaks=0"
     with running(rodeo, *slow) as run:
         run.wait_until(lambda status: status["queue_fill"]["file_writer"] > 0.5, "there is much to drain")
@@ -170,7 +170,7 @@ def test_a_process_that_has_little_time_says_what_it_did_not_come_to(rodeo):
     with running(
         rodeo, "readout.input.rate=100kHz", "readout.input.links=192", "readout.consumer[2].fraction=0"
     ) as run:
-        for _ in range(40):  # the process runs for a tenth of the time
+        for _ in range(40):  # the process runs only a tenth of the time
             run.process.send_signal(signal.SIGSTOP)
             time.sleep(0.045)
             run.process.send_signal(signal.SIGCONT)

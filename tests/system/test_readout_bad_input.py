@@ -90,7 +90,7 @@ def test_buffers_larger_than_memory_are_refused_before_any_is_touched(rodeo, key
     text = CONFIGURATION.replace('type = "gbt"', keys)
     if "full" in keys:
         text = text.replace("links = 8", "links = 8\ngroups = 1")
-    # Sanitizers alone need more than this.
+    # Programs with sanitizers need more memory than this limit.
     limit = None if TIMEOUT_SCALE > 1 else lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
     done = rodeo("readout", write_configuration(rodeo, text), "--seconds", 0.2, exit_code=3, preexec_fn=limit)
     assert "error[base.memory]" in done.stderr and "are wanted" in done.stderr and "readout.builder." in done.stderr, (

@@ -221,4 +221,4 @@ def test_a_recording_that_is_interrupted_says_so_unless_it_would_never_have_ende
     else:
         assert recording.returncode == 0 and not err, err
     lengths = {len(of_link) for of_link in chunks_of(left).values()}
-    assert report["chunks"] == 4 * lengths.pop() and not lengths  # all links end with one event
+    assert report["chunks"] == 4 * lengths.pop() and not lengths  # all links end with the same event

@@ -195,7 +195,7 @@ def test_ctrl_c_on_the_readout_leaves_the_router_and_what_comes_then_is_nobodys(
     net.wait_until(has_built(1000), "something is built")
     routed.wait_until(lambda status: any(one["connected"] for one in status["subscribers"]), "its subscriber is seen")
     built, _ = net.finish()
-    # The readout leaves between two pages: links stop at different events, and the last events lack some links.
+    # The readout leaves between two pages, so links stop at different events. The last events lack some links.
     assert adds_up(built) and built["verified"]["mismatches"] == 0 and built["input"]["network_lost"] == 0
     routed.wait_until(lambda status: status["chunks"]["no_subscriber"] > 0, "no subscriber is left")
     sent, said = routed.finish()

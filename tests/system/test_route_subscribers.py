@@ -46,7 +46,7 @@ def test_two_readouts_at_different_speeds_both_have_every_chunk(rodeo, sides):
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent), said
     all_is_verified(of_fast)
     assert of_fast["chunks"]["sent"] == subscriber_of(sent, "fast")["chunks"] == sent["chunks"]["published"]
-    # It connected while the links were sending, each at a different event: its first events lack some links.
+    # The slow subscriber connected while the links were sending, each at another event. So its first events lack some links.
     assert (
         of_slow["verified"] == {"chunks": of_slow["chunks"]["built"], "mismatches": 0}
         and of_slow["input"]["network_lost"] == 0
@@ -77,7 +77,7 @@ def test_a_monitor_that_stalls_loses_what_both_sides_count_and_holds_up_nobody(r
     assert sent["run"]["condition"] == "GOOD" and route_adds_up(sent), said
     assert built["chunks"]["sent"] == sent["chunks"]["published"]
     dropped = counters_of(sent)["monitor_chunks_dropped"]
-    # The reader does not know of losses after a link's last chunk.
+    # The reader cannot know of chunks that were lost after a link's last chunk.
     assert 0 < seen["input"]["network_lost"] <= dropped and seen["verified"]["mismatches"] == 0
     assert seen["chunks"]["sent"] == subscriber_of(sent, "look")["chunks"]
 

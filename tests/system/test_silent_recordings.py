@@ -76,7 +76,7 @@ class Scenario:
         )
         self.silent = {
             link: (begin, begin + silence + draw.randrange(20)) for link in list(links)[:bad]
-        }  # fewer than half of the links
+        }  # fewer than half of the links are silent
         self.lost_blocks = draw.randrange(1, 3)
         self.events = begin + silence + 1500
 
@@ -143,7 +143,7 @@ def judge(of, written, paths):
                 flagged_event = rob.rod.status[0] & WRONG_ID
                 for chunk in rob.rod.chunks:
                     if chunk.felix_status:
-                        continue  # cut by a lost block
+                        continue  # a lost block has cut this chunk
                     right = of.global_id(written[chunk.data]) == event.global_id
                     flagged = flagged_event or chunk.rodeo_status
                     found[("flagged and " if flagged else "") + ("right" if right else "wrong")] += 1

@@ -8,7 +8,7 @@ import pytest
 from conftest import scaled
 from running_readout import CONFIGURATION, adds_up, write_configuration
 
-# No subscriber comes; the stop would wait an hour for one.
+# No subscriber comes. Without a limit the stop would wait an hour for one.
 WAITING_READOUT = (
     CONFIGURATION[: CONFIGURATION.index("[[readout.consumer]]")]
     + """

@@ -132,7 +132,7 @@ def test_two_emulators_are_built_to_whole_fragments(rodeo, way):
 
 def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
     with two_emulators(rodeo) as processes:
-        # Else the readout would give up events that wait this long for a card, which is not tested here.
+        # With the default time-out the readout would give up these events, which is not tested here.
         with rodeo.start(
             "readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.timeout=30s"
         ) as reader:
@@ -145,7 +145,7 @@ def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
         whole(rodeo, json.loads(out), err)
         follower = follower_of(rodeo)
         assert follower["connected"] and follower["missed"] == 0
-        # At 20 kHz, a room of 4096 triggers lasts for 0.2 s of the 0.5 s.
+        # At 20 kHz, room for 4096 triggers lasts for 0.2 s of the stop of 0.5 s.
         assert follower["vetoed"] > 3000 and follower["dead_time_fraction"] > 0.02
         assert follower["busy_seconds"] > 0.1 and follower["vetoed_alone"] > 3000
         authority = status(rodeo, "authority")
@@ -208,7 +208,7 @@ def test_a_follower_whose_authority_is_killed_keeps_its_card_and_follows_the_nex
             until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
             os.kill(processes["authority"].pid, signal.SIGKILL)
             processes["authority"].communicate(timeout=scaled(20))
-            reader.communicate(timeout=scaled(60))  # one of its cards is gone: another test checks its message
+            reader.communicate(timeout=scaled(60))  # one card of the readout is gone; another test checks its message
         until(lambda: not link(rodeo)["connected"] and link(rodeo)["lost"] == 1, "it does not notice")
         before = triggers(rodeo, "follower")
         time.sleep(0.3)

@@ -230,7 +230,7 @@ TEST_F(Bus, WhatACrashLeftIsReplaced) {
     const auto there = Advertisement::put(bus_, entry("felix0", 2, lives.number));
     ASSERT_TRUE(there) << there.error().message();
     EXPECT_THAT(read().entries, ElementsAre(entry("felix0", 2, lives.number)));
-    crashed.reset();  // the file belongs to another publisher now
+    crashed.reset();  // at its end, the crashed publisher must not remove the file, which belongs to another one now
     EXPECT_THAT(read().entries, ElementsAre(entry("felix0", 2, lives.number)));
   }
   EXPECT_TRUE(fs::is_empty(bus_));

@@ -154,7 +154,7 @@ TEST(Handshake, APublisherThatProvesWronglyIsRefused) {
   hello.secret_required = true;
   subscriber.hear(hello);
   const ControlMessage own = subscriber.said.back();
-  subscriber.hear(own);  // our own message, reflected
+  subscriber.hear(own);  // the subscriber gets its own message back
   ASSERT_TRUE(subscriber.error);
   EXPECT_EQ(subscriber.error->code, "transport.secret");
   EXPECT_FALSE(subscriber.handshake.done());

@@ -94,7 +94,7 @@ class CreditlessRequester {
 /// Accepts one piece of a request, and the others only on command.
 class HastyReplier {
  public:
-  static constexpr std::uint32_t kPages = 16;  ///< credit for the other side
+  static constexpr std::uint32_t kPages = 16;  ///< number of pages for which the other side has credit
 
   HastyReplier(const std::filesystem::path& bus, std::uint32_t page_bytes)
       : page_bytes_(page_bytes),

@@ -209,7 +209,7 @@ TEST_F(Requests, NobodyIsLateWhoseAnswerHasComeWhileTheRequesterStoodStill) {
       [&] { return std::ranges::all_of(services, [&](const auto service) { return requester_->connected(service); }); }));
   const std::uint64_t clients = replier_->clients().size();
   EXPECT_EQ(clients, services.size() + 1);
-  for (int i = 0; i < 1000; ++i) poll();  // credit has arrived
+  for (int i = 0; i < 1000; ++i) poll();  // lets the credit arrive
   std::uint64_t asked = 0;
   for (const auto service : services) {
     for (int i = 0; i < 4; ++i) asked += requester_->ask(service, 1, pattern(20, 1), 30s) ? 1U : 0U;
@@ -259,7 +259,7 @@ TEST_P(RequestsOver, PagesThatAreLetGoLaterComeBackToWhoSends) {
   const auto service = connect(asker());
   answers_ = false;
   std::size_t sent = 0;
-  // The replier keeps all requests, until no page is left and further requests are copied.
+  // The replier keeps all requests. When no page is left, further requests are copied.
   for (; sent < 40; ++sent) ASSERT_TRUE(requester_->ask(service, 1, pattern(3000, static_cast<unsigned>(sent)), 60s));
   ASSERT_TRUE(until([&] { return asked_.size() == sent; }));
   for (int i = 0; i < 2000; ++i) poll();
@@ -289,7 +289,7 @@ TEST_P(RequestsOver, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
   expect_books();
 }
 
-// The number of parts of a piece is limited: a message may need far more pieces than pages for its bytes.
+// A piece holds a limited number of parts. So a message of many parts may need far more pieces than its bytes need pages.
 TEST_P(RequestsOver, AMessageOfManyMorePartsThanThereArePagesArrives) {
   const auto service = connect(asker());
   for (const std::size_t part_bytes : {256UL, 300UL, 700UL}) {
@@ -312,7 +312,7 @@ TEST_P(RequestsOver, MemoryOfAReplyIsLetGoOnceItHasGone) {
   ASSERT_TRUE(until([&] { return !ended_.empty() && !owner.tags.empty(); }));
   EXPECT_EQ(owner.tags, std::vector<std::uint64_t>{42});
   EXPECT_EQ(whole(ended_[0].message), memory);
-  // A reply without a waiting request is released at once.
+  // No request waits for this reply, so it is released at once.
   replier_->reply(asked_[0].client, asked_[0].number, 0, parts, &owner, 43);
   EXPECT_EQ(owner.tags, (std::vector<std::uint64_t>{42, 43}));
   EXPECT_EQ(counter(replier_->counters(), "copied_bytes"), 0U);
@@ -498,7 +498,7 @@ TEST_F(Requests, WhoTakesNoAnswersCannotAskWithoutAnEnd) {
     });
   };
   ASSERT_TRUE(both([&] { return peer.connected(); }));
-  // One request in each place, all answered: this is allowed.
+  // Each place has one request, and all are answered: this is allowed.
   for (std::uint64_t place = 0; place < 4; ++place) peer.ask(1ULL << 16 | place);
   ASSERT_TRUE(both([&] { return counter(replier_->counters(), "requests") == 4; }));
   EXPECT_EQ(counter(replier_->counters(), "refused_peers"), 0U);
@@ -521,7 +521,7 @@ TEST_F(Requests, MemoryOfARequestIsTheNetworksThoughItWasAnsweredTooSoon) {
     });
   };
   ASSERT_TRUE(both([&] { return requester_->connected(service); })) << requester_->trouble(service);
-  // More than sockets hold, all given to the network at once.
+  // Gives more data than sockets hold to the network at once.
   const Bytes memory(test::HastyReplier::kPages * (kPageBytes - formats::kPieceHeadBytes));
   const std::span<const std::byte> part = memory;
   std::optional<Requester::Request> request;

@@ -140,7 +140,7 @@ TEST_F(Subscribers, EveryPageIsClosedForAReasonThatIsCounted) {
   ASSERT_TRUE(until([&] { return chunks_ == 10; }));
   ASSERT_TRUE(until([&] { return counted("pages_by_time") == 1; }));
   const std::vector<std::byte> data(40 * 200);
-  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 200};  // 100 in a page
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 200};  // a page holds 100 of these chunks
   ASSERT_TRUE(publisher_->publish({&run, 1}));
   publisher_->end();
   ASSERT_TRUE(until([&] { return subscriber_->ended() && publisher_->ended(); }));
@@ -161,7 +161,7 @@ TEST_F(Subscribers, WhereAPageIsToGoAtOnceNoTimeHasToGoBy) {
   publisher_.emplace(settings, links_);
   subscriber_.emplace(subscriber(), links_, ports_);
   ASSERT_TRUE(until([&] { return subscriber_->flowing() && publisher_->all_links_subscribed(); }));
-  for (int i = 0; i < 100; ++i) step();  // credit has come
+  for (int i = 0; i < 100; ++i) step();  // by then the publisher has credit
   publish(1);
   for (int i = 0; i < 900 && chunks_ == 0; ++i) {
     step(1000);
@@ -336,7 +336,7 @@ TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "no_subscriber"), 7);
 }
 
-// It was accepted, but ends before its connection is complete: the publisher holds no data for it.
+// The publisher has accepted it, but its connection is not complete at its end. So the publisher holds no data for it.
 TEST_F(Subscribers, WhoLeavesBeforeItIsConnectedIsNotWaitedFor) {
   publisher_.emplace(publisher(), links_);
   subscriber_.emplace(subscriber(), links_, ports_);
@@ -366,7 +366,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
     ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
     for (; const auto page = subscriber_->next(); ++pages) kept.push_back(page->slot);
   };
-  const std::vector<std::byte> data(40 * 1250);  // 100 in a page
+  const std::vector<std::byte> data(40 * 1250);  // a page holds 100 of these chunks
   const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 1250};
   bool published = false;
   for (int i = 0; i < 100'000 && !(published && kept.size() == 8); ++i) {
@@ -388,7 +388,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
 
-// Its consumers stop across the end of the run and hold all pages: this is not silence of the publisher.
+// Its consumers stop over the end of the run and hold all pages. The subscriber must not take this for a silent publisher.
 TEST_F(Subscribers, WhoLeavesStaysAsLongAsItHasNoRoomForWhatComes) {
   start();
   const std::vector<std::byte> data(40 * 1250);  // 100 in a page
@@ -445,7 +445,7 @@ TEST_F(Subscribers, APublisherThatDoesNotAnswerIsGivenUpAndLookedForAgain) {
   publisher_.emplace(publisher(), links_);
   subscriber_.emplace(subscriber(), links_, ports_);
   subscriber_->progress(now_);
-  for (int i = 0; i < 12; ++i) subscriber_->progress(now_ += kSecond);  // the publisher cannot answer
+  for (int i = 0; i < 12; ++i) subscriber_->progress(now_ += kSecond);  // the publisher cannot answer during this time
   EXPECT_EQ(subscriber_->trouble(), "publisher test.0 does not answer");
   EXPECT_TRUE(until([&] { return subscriber_->flowing(); }));
   EXPECT_EQ(subscriber_->trouble(), "");
@@ -453,7 +453,7 @@ TEST_F(Subscribers, APublisherThatDoesNotAnswerIsGivenUpAndLookedForAgain) {
 
 TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   start();
-  subscriber_.emplace(subscriber(), links_, ports_);  // the first has ended without a message
+  subscriber_.emplace(subscriber(), links_, ports_);  // the first subscriber has ended without a message
   ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
   publish(3);
   ASSERT_TRUE(until([&] { return chunks_ == 3; }));
@@ -599,7 +599,7 @@ TEST_F(Subscribers, AnEntryWithoutPagesIsRefusedAndHidesNobody) {
   small.name = "a.0";
   other_.emplace(small, links_);
   for (const std::uint32_t bytes : {0U, 255U}) {
-    BusEntry entry = look_up(bus_, "a.0")->value();  // the entry of the service for front ends
+    BusEntry entry = look_up(bus_, "a.0")->value();  // the entry of the service for messages to front ends
     entry.page_bytes = bytes;
     std::ofstream(bus_ / "a.0.json") << bus_entry_text(entry);
     subscriber_.emplace(subscriber(), links_, ports_);
@@ -633,7 +633,7 @@ TEST_F(Subscribers, AfterABreakThePublisherThatHasTheSessionIsAskedFirst) {
   EXPECT_EQ(subscriber_->sessions(), 1U);
 }
 
-// Another publisher that was asked in between and refused does not change what the first has kept.
+// The subscriber asks another publisher, which refuses. This does not change what the first publisher has kept for it.
 TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
   start();
   const std::uint64_t connections = subscriber_->connections();
@@ -643,7 +643,7 @@ TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
   full.page_bytes = 8192;  // it differs in kind, too
   other_.emplace(full, links_);
   subscriber_->refuse("the test wants it so");
-  // The first does not answer in time, so the subscriber asks the other.
+  // The first publisher does not answer in time, so the subscriber asks the other one.
   for (int i = 0; i < 200 && subscriber_->trouble().find("a.0") == std::string::npos && subscriber_->publisher() != "a.0";
        ++i) {
     now_ += kSecond / 5;
@@ -716,7 +716,7 @@ TEST_F(Subscribers, WhoeverIsRefusedKnowsWhyAsLongAsWhoRefusesIsThere) {
   EXPECT_TRUE(until([&] { return !subscriber_->refusal(); }));
 }
 
-// A second entry names a dead publisher. The subscriber keeps the reason of the living one.
+// A second entry names a dead publisher. The subscriber must still report the refusal of the living one.
 TEST_F(Subscribers, WhoRefusesStillDoesWhenADeadOneWasAskedMeanwhile) {
   PublisherSettings settings = publisher();
   settings.secret = "ours";

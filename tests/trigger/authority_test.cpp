@@ -81,7 +81,7 @@ TEST(TriggerAuthority, EverybodyWhoIsBusyIsNamedWithItsTriggersAndItsTime) {
   authority.set_ready(two, true, kStart);
   EXPECT_EQ(authority.report().awaited, 0U);
   const auto of = [&](std::size_t follower) { return authority.report().followers.at(follower); };
-  authority.advance(kStart + 1'000'000);  // "one" is full after 100
+  authority.advance(kStart + 1'000'000);  // "one" is full after 100 triggers
   EXPECT_EQ(of(1).held_up, 900U);
   EXPECT_EQ(of(1).held_up_alone, 900U);
   EXPECT_NEAR(of(1).busy_seconds, 900e-6, 2e-6);
@@ -220,7 +220,7 @@ TEST(TriggerAuthority, WithFewerReadyThanAreWaitedForNothingIsOffered) {
   authority.set_ready(second, false, kStart + 40'000'000);
   EXPECT_EQ(authority.report().offered, 1000U);
   for (const auto& follower : authority.report().followers) EXPECT_EQ(follower.missed, 0U) << follower.name;
-  // The next run also begins with the same trigger for all.
+  // In the next run, too, all followers begin with the same trigger.
   authority.set_ready(second, true, kStart + 900'000'000);
   EXPECT_TRUE(take_all(authority, second, kStart + 950'000'000).empty());
   authority.set_ready(first, true, kStart + 950'000'000);

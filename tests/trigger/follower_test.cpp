@@ -355,7 +355,7 @@ INSTANTIATE_TEST_SUITE_P(Sockets, TriggerFollowing, ::testing::Values("system", 
   return std::string(one.param).find(':') == std::string::npos ? "Unix" : "Tcp";
 });
 
-/// A foreign authority.
+/// The test plays an authority that breaks the rules.
 TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
   TriggerAddress::Listener listener = TriggerAddress::parse("127.0.0.1:0")->listen().value();
   TriggerFollower link({.address = listener.where, .name = "b"});
@@ -372,7 +372,7 @@ TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
     TriggerConnection connection(std::move(socket));
     connection.send(protocol::Welcome{.timeout_ms = 5000, .name = "wrong"});
     ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
-    // The follower's grant must be sent before the triggers that exceed it.
+    // The follower must have sent its grant before the triggers that exceed it.
     bool granted = false;
     ASSERT_TRUE(wait_until([&] {
       connection.receive();
