@@ -338,7 +338,7 @@ def test_several_controllers_are_served_and_one_that_waits_holds_up_nobody(runti
             assert len(answers) == 400 and all([each["name"] for each in answer] == ["deaf"] for answer in answers)
             assert not any(task.done() for task in waiting)
             for other in others:
-                await other.close()  # while a process runs: the last client that leaves would end an idle agent
+                await other.close()  # a process runs, so the agent stays; an idle agent ends with its last client
             await host.signal("deaf", signal.SIGKILL)
             for found in await asyncio.gather(*waiting, return_exceptions=True):
                 assert isinstance(found, Refused) and found.code == "control.unreachable"
@@ -444,7 +444,7 @@ def test_processes_outlive_a_killed_agent_and_the_next_one_finds_them(runtime):
             assert (gone.state, gone.exit_status) == ("exited", 1)
             await host.signal("long", signal.SIGTERM)
             found = await ended(host, "long")
-            assert (found.exit_status, found.signal) == (None, None)  # the end is unknown
+            assert (found.exit_status, found.signal) == (None, None)  # its agent was killed
 
     run(test())
 
@@ -763,7 +763,7 @@ def test_nobody_listening_and_no_json_are_refused_by_name(tmp_path):
 
 
 def test_the_agent_of_another_directory_is_not_taken_over_while_it_runs_something(runtime):
-    """A system file with another control.directory: processes of the old agent write reports and data elsewhere."""
+    """The new system file has another control.directory; the processes of the old agent write reports and data to the old one."""
 
     async def work():
         async with host_of(runtime) as first:

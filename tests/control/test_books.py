@@ -97,7 +97,7 @@ def test_no_readout_left_a_report():
 
 
 def test_cards_that_died_leave_the_sum_unknown():
-    for after in (None, cards(5)):  # gone, or restarted
+    for after in (None, cards(5)):  # the emulator is gone, or was restarted
         books = balance({"a": report(100)}, {"x": cards(50)}, {"x": after})
         assert (books.sent, books.built, books.rest, books.condition) == (None, 100, None, "INCOMPLETE")
         assert "x did not report at the end how many chunks it had sent" in books.reasons
@@ -195,7 +195,7 @@ def test_a_router_between_cards_and_readouts():
 
 
 def test_what_a_readout_had_not_taken_from_a_router_when_it_left_is_undelivered():
-    """A run is stopped with a backlog: 40 chunks are in the router's pages, and 25 more came after its subscriber left."""
+    """A run is stopped with a backlog: 40 chunks are in the router's pages, and 25 more come after the router's subscriber has left."""
     before, after = router(1000, pending=7, published=1000), router(1100, no_subscriber=25, pending=47, published=1075)
     books = balance(
         {"a": report(35, condition="INCOMPLETE")}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)}
@@ -226,7 +226,7 @@ def test_undelivered_is_never_more_than_what_is_missing_and_does_not_hide_more()
 
 
 def test_a_router_that_was_killed_took_the_rest_with_it():
-    for after in (None, router(5)):  # gone, or restarted
+    for after in (None, router(5)):  # the router is gone, or was restarted
         books = balance(
             {"a": report(60)},
             {"x": cards(0)},
@@ -297,7 +297,7 @@ def test_readouts_that_generate_their_data_are_believed():
 def test_events_are_fragments_of_each_rob():
     both = {"a": report(100, fragments=60), "b": report(100, fragments=20)}
     assert balance(both, per_event={"a": 3, "b": 1}).events == 20
-    both["a"]["fragments"]["events"] = 15  # a report that says it is right, also without a status
+    both["a"]["fragments"]["events"] = 15  # this report counts events, also without a status
     assert balance(both).events == 15
 
 

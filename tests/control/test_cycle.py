@@ -56,7 +56,7 @@ def test_the_next_run_has_the_next_number_and_books_of_its_own(room):
     two = room.command("stop")
     assert second == first + 1
     assert one["condition"] == two["condition"] == "GOOD"
-    assert two["sent"] == two["built"] == 2 * two["events"]  # two links, and no data of the previous run
+    assert two["sent"] == two["built"] == 2 * two["events"]  # two links; no data of the run before
 
 
 def test_a_pause_holds_the_trigger_and_nothing_else(room):

@@ -85,7 +85,7 @@ def test_one_run_of_a_system_is_open_at_a_time(tmp_path):
     with (
         sqlite3.connect(tmp_path / "runs.db") as connection,
         pytest.raises(sqlite3.IntegrityError),
-    ):  # the tables enforce it for all writers
+    ):  # a trigger in the tables refuses this for all writers
         connection.execute("update run set state = 'OPEN' where number = 1")
     connection.close()
 
@@ -352,7 +352,7 @@ def test_a_database_that_was_deleted_is_begun_anew_with_the_run_and_the_next_num
             await asyncio.sleep(0.5)
             assert not (
                 tmp_path / "runs.db"
-            ).exists()  # during an open run no new database is made: the file may come back
+            ).exists()  # during an open run the writer makes no new database: the file may come back
             await end(database, number)
             await good(database)
             assert (await database.reads.run(number))["notes"][0]["text"] == "the file was deleted"
@@ -432,7 +432,7 @@ def test_a_record_that_fits_no_table_is_kept_and_counted_and_holds_nothing_up(tm
             number = await begin(database)
             await database.writer.file(number, "/a", "local", 2**70, None, None, False, "closed")
             await end(database, number)
-            await end(database, number)  # a second time
+            await end(database, number)  # ends the run a second time
             await good(database)
             assert database.writer.health()["unusable"] == 2 and (await database.reads.run(number))["state"] == "CLOSED"
 

@@ -71,7 +71,7 @@ def test_a_directory_copied_while_its_room_runs_loses_no_record_of_either(tmp_pa
         copy = Database(f"sqlite:///{central}", tmp_path / "there", "annex", retry_s=0.1)
         await copy.open()
         numbers = {}
-        for round_ in range(3):  # the sequences of both are the same
+        for round_ in range(3):  # both directories use the same sequence numbers
             for database, system in ((original, "lab"), (copy, "annex")):
                 names = [f"{system}-{round_}-{index}" for index in range(3)]
                 numbers[await files_of_a_run(database, system, names)] = [f"/data/{name}" for name in names]
@@ -92,7 +92,7 @@ def test_a_directory_copied_while_its_room_runs_loses_no_record_of_either(tmp_pa
 
 
 def overwritten(backup, journal):
-    shutil.copyfile(backup, journal)  # the file keeps its inode
+    shutil.copyfile(backup, journal)  # this copy does not change the file's inode
 
 
 def renamed(backup, journal):
@@ -132,7 +132,7 @@ def test_a_backup_put_back_after_the_database_went_on_loses_no_later_record(tmp_
 
 
 def test_what_a_moved_directory_had_not_yet_told_the_database_is_told_once(tmp_path):
-    """Waiting records of the journal keep their ids: if two copies of the journal are applied, the tables have each record once."""
+    """Waiting records of the journal keep their ids. So the tables have each record once, even if two copies of the journal are applied."""
     (tmp_path / "here").mkdir()
     central = tmp_path / "central.db"
 
@@ -177,7 +177,7 @@ def test_a_database_that_was_put_back_from_a_copy_gives_no_number_twice_and_says
 
     number, lost, rows = kept(restored, work)
     assert (number, rows) == (6, [6, 2, 1])
-    assert lost == 6  # the row and the end of three runs
+    assert lost == 6  # three runs, each with its row and its end
 
 
 def test_folders_with_a_run_json_count_where_the_journal_is_gone_too(restored):

@@ -15,7 +15,7 @@ OFF = Memory(wanted="off")
 STOPPING = row(stopping=True, state="STOPPING")
 STARTING = row(state="STARTING", first_event_ns=None)
 
-# name: (words of cards, readout-1, readout-2; other arguments; state; heal)
+# name: (words of cards, readout-1 and readout-2; other arguments; state; heal)
 WITHOUT_A_RUN = {
     "nothing is there": (("absent", "absent", "absent"), {}, "OFF", None),
     "nothing is there, though a run was wanted: the host began anew": (
@@ -167,7 +167,7 @@ WITH_A_RUN = {
     ),
 }
 
-# act, words, with a run?: state
+# act, words, whether there is a run: state
 UNDER_AN_ACT = [
     ("launch", ("absent", "absent", "absent"), False, "LAUNCHING"),
     ("launch", ("ready", "failed", "launching"), False, "LAUNCHING"),
@@ -458,7 +458,7 @@ def test_whatever_is_seen_there_is_one_state():
 def test_readouts_that_end_because_they_were_told_to_are_not_missing():
     for words in (("done", "draining"), ("done", "running"), ("done", "done")):
         assert derive(seen("running", *words), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == (), words
-    assert derive(seen("running", "done", "running"), row()).flags == ("DEGRADED",)  # this one did not get the command
+    assert derive(seen("running", "done", "running"), row()).flags == ("DEGRADED",)  # without an order to stop
     assert derive(seen("running", "failed", "draining"), STOPPING, Act("stop", age_s=1, limit_s=60)).flags == (
         "DEGRADED",
     )

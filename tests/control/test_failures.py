@@ -37,7 +37,7 @@ def test_acceptance_4_an_essential_that_is_killed_holds_the_trigger_and_interrup
         )
         held = room.controller.trigger
         assert room.do(held.hold()) == room.do(held.hold())
-        assert room.refusal("start") == "control.not_now"  # no start after an error
+        assert room.refusal("start") == "control.not_now"  # after an error no run can start
         room.until_state("ERROR")
         room.command("recover")
         room.acknowledge_all()

@@ -215,7 +215,7 @@ def test_the_page_draws_the_farm_and_what_became_of_its_events(room, page):
         1
     ] * 8
     before = room.pid("node-2")
-    os.kill(before, signal.SIGSTOP)  # its events wait, and go to the other node when it is gone
+    os.kill(before, signal.SIGSTOP)  # the events of this node wait; they go to the other node when this one is gone
     room.until(lambda document: (document["numbers"]["farm"] or {}).get("under_way", 0) >= 2, "it has events")
     sees(page, '[data-process="node-2"]', "lost")
     os.kill(before, signal.SIGKILL)

@@ -62,7 +62,7 @@ def test_lines_that_are_damaged_are_counted_and_the_others_kept(tmp_path):
     journal = journal_of(tmp_path)
     journal.close()
     lines = journal.path.read_bytes().splitlines(keepends=True)
-    lines[3] = lines[3].replace(b"fact-3", b"fact-4")  # its checksum is that of another record
+    lines[3] = lines[3].replace(b"fact-3", b"fact-4")  # the record keeps the checksum of fact-3
     lines.insert(5, b"\xff\xfe nothing \n")
     journal.path.write_bytes(b"".join(lines))
     again = Journal(tmp_path)
@@ -287,7 +287,7 @@ def test_kill_9_at_any_point_leaves_each_record_once_and_in_order(tmp_path):
                 assert line.strip(), "it ended by itself"
                 acknowledged = int(line)
                 if life % 2 and acknowledged == wanted - 1:
-                    holder.execute("BEGIN IMMEDIATE")  # later records are only in the journal
+                    holder.execute("BEGIN IMMEDIATE")  # only the journal gets later records
         finally:
             process.send_signal(signal.SIGKILL)
             rest = process.stdout.read()

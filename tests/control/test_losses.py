@@ -129,5 +129,5 @@ def test_partial_events_are_those_of_the_last_look_and_have_a_readout():
     assert numbers(before, before)["partial_ppm"] is None is lacking(before, before)
     assert numbers(None, after)["partial_ppm"] is None
     for one in after.statuses["n"][1]["readouts"]:
-        del one["lost_fragments"]  # a node of an earlier version
+        del one["lost_fragments"]  # nodes of earlier versions do not report this
     assert lacking(before, after) is None

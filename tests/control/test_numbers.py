@@ -164,7 +164,7 @@ def test_a_group_of_links_in_full_mode_has_a_fragment_of_each_event(says_events)
 
 
 def test_a_run_waits_for_all_fragments_of_its_events():
-    """Three groups: a third of the fragments is not all."""
+    """The readout has three groups, so an event has three fragments."""
     said = [
         Settling().done({"r": {**FULL_MODE, "fragments": {"built": built}}}, 20_000, 0.0)
         for built in (20_000, 59_999, 60_000)

@@ -21,7 +21,7 @@ STEADY = {
     "PAUSED": "resume",
     "ERROR": "recover",
     "RUNNING": None,
-}  # states, and commands that lead towards a run
+}  # state -> the command that leads towards a run
 PAGES = {"r": "Run", "u": "Runs", "a": "Standing alarms", "l": "Logs", "h": "Hosts", "c": "System"}
 
 
@@ -129,7 +129,7 @@ def hold(page, name):
             "(button, before) => button.classList.contains('held') || button.dataset.held !== before", before
         ):
             break
-        page.mouse.up()  # the page's content moved under the pointer
+        page.mouse.up()  # the button has moved away from the pointer
     expect(at).not_to_have_attribute("data-held", before)
     page.mouse.up()
 
@@ -165,7 +165,7 @@ def running(page, served):
         )
         if state == "RUNNING":
             break
-        with contextlib.suppress(Refused):  # an automatic reaction was faster
+        with contextlib.suppress(Refused):  # an automatic reaction may be faster
             room.command(STEADY[state])
     at_page(page, served)
     shows(page, "RUNNING")
@@ -174,7 +174,7 @@ def running(page, served):
 def test_a_whole_cycle_by_clicks(page, served):
     at_page(page, served)
     shows(page, "OFF")
-    sees(page, '[data-command="start"] .why', re.compile(r"\w"))  # the reason why a start is impossible
+    sees(page, '[data-command="start"] .why', re.compile(r"\w"))  # the page says why no run can start
     brings(page, "launch", button(page, "launch").click, "READY")
     brings(page, "start", lambda: start(page), "RUNNING")
     sees(page, '[data-number="trigger rate"]', re.compile(r"[1-9][\d.]* (k?)Hz"))
@@ -211,7 +211,7 @@ def test_acceptance_23_a_whole_cycle_by_the_keyboard_alone(page, served):
     page.evaluate(
         """() => { for (const what of ['keydown', 'keyup']) document.activeElement.dispatchEvent(new KeyboardEvent(what, { key: 'Enter', bubbles: true })) }"""
     )
-    assert page.evaluate("document.activeElement.dataset.held") == "0"  # held for a moment, not for a second
+    assert page.evaluate("document.activeElement.dataset.held") == "0"  # Enter was pressed only for a moment
     brings(page, "stop", lambda: hold_enter(page), "READY")
     for key, title in PAGES.items():
         page.keyboard.press("g")
@@ -239,7 +239,7 @@ def test_every_link_has_a_name_and_an_explanation(page, served):
     running(page, served)
     page.locator("[data-link]").nth(
         3
-    ).wait_for()  # wait for the links of both readouts: later ones may be listed before the others
+    ).wait_for()  # waits for the links of both readouts, because the order of the list may change until then
     fids = [page.locator("[data-link]").nth(i).get_attribute("data-link") for i in range(2)]
     page.locator("[data-link]").nth(0).hover()
     sees(page, "[data-about]", fids[0])
@@ -250,11 +250,11 @@ def test_every_link_has_a_name_and_an_explanation(page, served):
 
 
 def test_the_page_asks_for_links_and_curves_as_seldom_as_it_says(page, served, asked):
-    """The page requests the links of all readouts every three seconds, and curves at the end of a run, but nothing for each message."""
+    """The page requests the links of all readouts every three seconds, and curves at the end of a run. It requests nothing when a message comes."""
     running(page, served)
     page.locator("[data-link]").nth(3).wait_for()
     room, hears = served.running, 6
-    page.evaluate("0")  # lets pending requests be recorded
+    page.evaluate("0")  # gives pending requests time to be recorded
     before, document = len(asked["addresses"]), room.document()
     for _ in range(hears):
         sequence = document["sequence"]

@@ -173,7 +173,7 @@ def test_the_reference_lists_every_metric():
         assert f"| `{metric.name}` | {labels} | {metric.help} |" in text, metric.name
 
 
-# Series that make each rule fire, and series just below its limit: (series, values at 1 s).
+# rule -> (series, values at 1 s): series that make the rule fire, and series just below its limit
 PROCESS = 'system="lab",process="r",class="readout",kind="readout",host="local"'
 CASES = {
     "control_room_gone": ([('rodeo_room_state{system="other",state="OFF"}', "1x200")], [RUN]),
@@ -345,7 +345,7 @@ def test_promtool_raises_each_rule_when_it_should_and_only_then(tmp_path):
     ],
 )
 def test_the_room_and_prometheus_decide_alike_at_the_limit(name, numbers):
-    """The cases of promtool above use these numbers."""
+    """The room evaluates the same numbers as the cases of promtool above."""
     looks = seen("running", "running", "running")
     raised = name in {one.cause for one in conditions(derive(looks, row()), looks, numbers, run=row(), rules=LAB.rules)}
     metric = {"dead_time": "rodeo_room_dead_time_fraction", "incomplete": "rodeo_room_incomplete_ppm"}[name]

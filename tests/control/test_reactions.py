@@ -207,7 +207,7 @@ def test_an_expendable_is_restarted_three_times_with_back_off_and_not_a_fourth()
         if one:
             at.append(when)
             assert one.process == "monitor" and one.why == f"restart {len(at)} of 3"
-            _, memory = restarts("running", memory, when + 0.5, run)  # it started, and dies again
+            _, memory = restarts("running", memory, when + 0.5, run)  # it starts, and dies again
         when += 1.0
     assert at == [1001.0, 1006.0, 1023.0] and given_up(memory, "monitor", when)
     assert not given_up(memory, "monitor", when + 600.0)
@@ -301,7 +301,7 @@ def of_farm(memory, *, recorder="running", supervisor="running", now_s=100.0, he
 
 @pytest.mark.parametrize("name", ["supervisor", "recorder"])
 def test_what_the_flow_needs_is_restarted_and_is_the_crews_choice_when_it_is_given_up(name):
-    """Its role is expendable: three restarts are automatic. But no data flow without it, so a fourth death needs a decision."""
+    """The process is expendable, so three restarts are automatic. But no data flow without it, so its fourth death needs a decision."""
     reactions, memory = of_farm(replace(THREE_TIMES, restarts={}), **{name: "killed"}, now_s=98.0)
     reactions, memory = of_farm(memory, **{name: "killed"})
     assert reactions["restart"].process == name and memory.choice is None and "hold" not in reactions

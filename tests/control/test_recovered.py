@@ -107,7 +107,7 @@ def test_a_recovery_that_was_cut_short_is_done_anew_and_one_that_was_done_is_not
     assert names(tmp_path) == ["x._0001.recovered._0001.data"]
     cut(
         whole, tmp_path / "a" / "x._0001.writing", whole.stat().st_size - 5000
-    )  # the killed process had not yet removed it
+    )  # as if the process had been killed before it removed this file
     before = files_of(tmp_path)[0]["events"]
     assert f"its {before} events" in recovered(tmp_path)[0] and names(tmp_path) == ["x._0001.recovered._0001.data"]
 
@@ -145,7 +145,7 @@ def test_files_of_processes_that_may_still_write_are_left_alone(tmp_path, whole)
 
 
 def test_a_file_that_cannot_be_looked_at_counts_as_still_there(tmp_path):
-    unknown = tmp_path / ("x" * 300)  # longer than a name may be
+    unknown = tmp_path / ("x" * 300)  # no file system accepts this name
     assert list(still_open({unknown: "it may be there", tmp_path / "missing": "it is gone"}).values()) == [
         "it may be there"
     ]

@@ -77,7 +77,7 @@ def test_what_is_too_hot(host, sensors, cause):
 @pytest.mark.parametrize(
     ("answers", "off"),
     [
-        ([(0, 5_000_000, 2_000_000)], 0.003),  # 4 ms ahead, and the answer took 2 ms: the offset is at least 3 ms
+        ([(0, 5_000_000, 2_000_000)], 0.003),  # 4 ms ahead; with an answer after 2 ms, at least 3 ms
         ([(0, 5_000_000, 2_000_000), (10_000_000, 10_100_000, 10_200_000)], 0.0),  # the faster answer is more precise
         ([(0, 100_000, 10_000_000)], 0.0),
         ([(5, 5, 1)], None),

@@ -52,7 +52,7 @@ def report(built=100, verified=100, mismatches=0, **more):
     ("of_a", "of_b", "a", "r"),
     [
         (report(), report(), True, True),
-        (report(), report(verified=10), True, False),  # one fragment in ten is checked
+        (report(), report(verified=10), True, False),  # the readout has checked one fragment in ten
         (report(mismatches=1), report(), False, False),
         (report(built=0, verified=0), report(), False, False),
         (

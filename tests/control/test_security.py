@@ -93,7 +93,7 @@ def test_acceptance_14_another_host_is_refused_and_audited(room, host):
     before = len(refusals(room))
     with browser(room) as client:
         answer = client.get("/api/state", headers={"Host": host.format(port=room.port)})
-    assert answer.status_code in (400, 403)  # 400: not HTTP
+    assert answer.status_code in (400, 403)  # 400 if the request is no HTTP
     if answer.status_code == 403:
         assert answer.json()["code"] == "control.host" and any("control.host" in row for row in refusals(room)[before:])
 
@@ -279,7 +279,7 @@ def test_what_is_too_long_is_refused(room):
         ).status_code
         == 413
     )
-    with socket.create_connection(("127.0.0.1", room.port), timeout=60) as raw:  # an endless address
+    with socket.create_connection(("127.0.0.1", room.port), timeout=60) as raw:  # the address never ends
         raw.sendall(b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n")
         assert raw.recv(100).startswith(b"HTTP/1.1 400")
     assert httpx.get(room.base + "/api/state", headers=headers, timeout=60).status_code == 200

@@ -33,7 +33,7 @@ def room(idle_room):
 def nobody_has_control(room):
     room.clock_s += 120.0
     room.run(room.room.desk.tick())
-    room.clock_s += 120.0  # requests of the previous test have lapsed, too
+    room.clock_s += 120.0  # requests for control of the previous test lapse, too
     room.run(room.room.desk.tick())
 
 
@@ -324,7 +324,7 @@ def test_a_client_that_reads_slowly_gets_one_message_for_what_it_missed():
     assert live_messages.merge(mine, message) == document
     assert (
         json.loads(feed.next({**document, "sequence": 60}, 1.0 + live_messages.LATE_S + 0.1))["whole"]["sequence"] == 60
-    )  # the client was away for long
+    )  # the client has not read for too long
 
 
 def test_a_large_system_sends_state_each_time_and_tables_as_they_fit():

@@ -131,7 +131,7 @@ def test_a_real_process_is_launched_on_a_node_asked_and_ended_and_the_next_contr
                     return await host.ask("card", {"command": "status"}, 20.0)
 
             assert "trigger" in await until(status)
-            await host.close()  # the controller ends
+            await host.close()  # as if the controller had ended
             again = SlurmHost("lab", host.directory, "one", "n1", patience=PATIENCE)
             found = await until(lambda: tried(again.list()))
             assert [(each.name, each.pid, each.state) for each in found] == [("card", launched.pid, "running")]
@@ -263,7 +263,7 @@ def test_a_slurmctld_that_is_killed_stops_nothing(place, cluster):
                 await host.launch(spec("more", "true"))
                 assert (await ended(host, "more")).exit_status == 0
                 again = SlurmHost("lab", host.directory, "alone", "n1", patience=0.05)
-                with pytest.raises(Refused) as refused:  # the place of the job is unknown
+                with pytest.raises(Refused) as refused:  # the agent cannot know where the job is
                     await again.list()
                 assert refused.value.code == "control.host_silent"
                 await again.close()

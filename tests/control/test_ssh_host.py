@@ -237,7 +237,7 @@ def test_processes_outlive_the_connection_and_the_server(server):
             found = (await until(lambda: tried(host.list())))[0]
             assert (found.pid, found.state, found.tag) == (before.pid, "running", {"launch": 7})
             await host.signal("long", signal.SIGTERM)
-            assert (await ended(host, "long")).signal == signal.SIGTERM  # its own agent has started it
+            assert (await ended(host, "long")).signal == signal.SIGTERM  # the agent has started it
 
     asyncio.run(test())
 
@@ -310,7 +310,7 @@ def test_a_run_over_ssh_is_taken_counted_and_closed(server):
         assert {each["host"] for each in room.document()["processes"]} == {"node"}
         room.command("start")
         room.until(lambda document: (document["numbers"]["events"] or 0) > 20, "events are built")
-        server.stop()  # all connections are cut: the host is not visible, and the run continues
+        server.stop()  # this cuts all connections: the host is not visible, and the run continues
         room.until(lambda document: "BLIND" in document["flags"], "the host is not seen")
         assert room.state == "RUNNING"
         server.start()

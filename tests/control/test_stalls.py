@@ -302,7 +302,7 @@ def test_each_stall_has_its_word_and_one_cause_everywhere(row):
 
 @pytest.fixture(scope="module")
 def walked():
-    """Each row of the table -> (its room after the stall, what the page says of its document), from one call of the page's code."""
+    """{row of the table: (its room after the stall, what the page says of its document)}, from one call of the page's code."""
     rooms = {name: Room() for name in STALLS}
     for name, row in STALLS.items():
         after_some_looks(row.given, rooms[name], dead=row.dead, begin=row.begin)
@@ -466,7 +466,7 @@ def test_links_that_are_out_of_the_build_lose_nothing():
 
 
 def test_a_run_of_few_triggers_takes_data():
-    """One trigger in four looks. The readout may be asked before or after it has built the event."""
+    """A trigger comes every fourth look. The look may come before or after the readout has built the event."""
     room = Room()
     for _ in range(5):
         for counts in (

@@ -475,7 +475,7 @@ SEQUENCES = "\x1b]0;title\x07 \x1b]52;c;Y2xpcA==\x1b\\ \x9b31m \x85 \r"
 
 
 def test_what_a_process_says_reaches_no_terminal_as_a_control_sequence(capsys):
-    """A title, the clipboard, colours, C1 and a carriage return are removed; a line break does not make a line of another process."""
+    """Removes sequences for the title, the clipboard and colours, C1 characters and carriage returns. A line break cannot fake another process's line."""
     record = {
         "time_ns": 10**18,
         "level": "info",

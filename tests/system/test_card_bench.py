@@ -49,7 +49,7 @@ def test_a_wrong_pattern_is_found(cards, tmp_path):
 
 @pytest.mark.parametrize("source, pattern", [("internal", "internal"), ("ddg", "provable"), ("fee", "provable")])
 def test_what_was_read_can_be_kept_and_read(cards, tmp_path, source, pattern):
-    """The rules of the bench check a dump of any source. The emulated links send provable payload for both source names."""
+    """`data verify` checks a dump of any source by the rules of the bench. For the sources ddg and fee, emulated links send provable payload."""
     path = tmp_path / "data"
     result = cards.bench(CRU, "--data-source", source, "--to-file", path, size="20MiB")
     data = path.read_bytes()

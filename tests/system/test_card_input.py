@@ -390,7 +390,7 @@ def test_superpages_that_do_not_fit_the_memory_are_refused(rodeo):
 
 
 def test_a_card_that_brings_nothing_is_named_with_its_links(rodeo):
-    # Triggers come slowly, and the card and the event window hold all of them: a slow machine makes no other link miss an event.
+    # Triggers come slowly, and the card and the event window hold all of them. So a slow machine makes no other link miss an event.
     text = CRU.replace('rate = "2kHz"', 'rate = "100Hz"').replace(
         'overflow = "busy"', 'overflow = "drop"\nfifo_triggers = 1000000'
     )

@@ -211,7 +211,7 @@ def test_recordings_are_proven_with_their_seed(rodeo):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_all_tools_miss_the_same_frame(rodeo, shared):
-    """Frames after random triggers, of which most come in the next orbit."""
+    """Frames follow random triggers. Most triggers come in the orbit after the last one."""
     orbits, orbit = [], 500
     for i in range(100):
         orbit += 1 if i * 7 % 10 < 6 else 2 + i * i * 2654435761 % 97

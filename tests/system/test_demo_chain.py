@@ -140,7 +140,7 @@ def test_ctrl_c_ends_a_chain_in_order(rodeo):
 
 
 def test_a_node_that_the_supervisor_never_had_ends_with_the_chain(rodeo):
-    """The node got no message about the run, so it gets none about the run's end."""
+    """The supervisor never knew the node, so the node gets no message about the end of the run."""
     with rodeo.start(*SMALL, "--seconds", 600, "--json", "-") as demo:
         deadline = time.monotonic() + scaled(60)
         while "supervisor" not in (found := parts_of(demo.pid)):

@@ -56,7 +56,7 @@ def test_only_incomplete_events_are_shown_if_asked_for(rodeo):
 
 def test_a_reader_that_stops_reading_does_not_hold_up_the_run(rodeo):
     with running(rodeo, "readout.consumer[1].max_rate=0Hz") as run:
-        # No process reads the pipe, so the client soon blocks in writing and reads no more events.
+        # No process reads the pipe. So the client soon blocks in a write, and reads no more events.
         with rodeo.start("events", "tail", "-o", "json") as reader:
             sampler = lambda status: status["consumers"]["event_sampler"]["counters"]
             before = run.status()

@@ -239,7 +239,7 @@ def test_a_readout_of_all_that_is_on_the_bus_leaves_front_ends_out(rodeo, routed
     listed = {one["name"]: one for one in json.loads(rodeo("route", "list", "--bus", "bus", "-o", "json").stdout)}
     assert listed["felix.front_ends"]["links"] == 2 * 42 and listed["felix.front_ends"]["alive"]
     assert listed["felix.0"]["links"] == 2 * (8 + 2)
-    # Each readout subscribes to all links with data, so it has to find them.
+    # Each readout has to find the links with data, because it subscribes to all of them.
     net = readout(sides)
     status = net.wait_until(lambda status: status["chunks"]["built"] > 0, "it builds")
     assert sum(len(rob["links"]) for rob in status["robs"]) == 20

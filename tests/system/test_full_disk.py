@@ -11,7 +11,7 @@ from running_readout import write_configuration
 
 
 def full_after(size):
-    """Options of a command whose files cannot grow beyond `size` bytes."""
+    """Options that limit the files of a command to `size` bytes."""
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -114,7 +114,7 @@ def data_files(rodeo):
 
 
 def test_one_emulator_serves_run_after_run(rodeo):
-    """Also after a killed readout: the numbers continue, and each run begins and ends with the trigger."""
+    """The numbers continue, also after a readout was killed. Each run begins and ends with the trigger."""
     configuration, name, directory = (
         SYSTEMS / "one_card" / "readout.toml",
         "one-card",
@@ -194,7 +194,7 @@ def test_a_start_that_is_refused_leaves_a_readout_ready(rodeo):
 
 
 def test_what_a_follower_gets_is_held_where_it_is_assigned(rodeo):
-    """Two emulators of one trigger, each with a readout: both have the same triggers in each run."""
+    """Two emulators with one trigger, each with a readout. In each run both have the same triggers."""
     system = SYSTEMS / "two_cards"
     with contextlib.ExitStack() as processes:
         for name in ("authority", "follower"):

@@ -159,7 +159,7 @@ def test_drops_begin_at_the_same_buffer_to_15_percent(rodeo, options, in_flight)
     ],
 )
 def test_a_collapse_is_as_deep_to_a_factor_of_two(rodeo, options, share):
-    """The rate with a buffer of `share` of an event: the mean of three runs of the laboratory and of three of the simulator.
+    """Compares the rates with a buffer of `share` of an event: the means of three runs of the laboratory and of three of the simulator.
     Equal events settle into a sequence of losses that depends on the path delay to some microseconds; the laboratory's varies by 5 to 20."""
     buffer = share * 1000 * int(options["event-size"].removesuffix("kB"))
     small = measured(rodeo, options, buffer, 1, seconds=8, repeats=3)
@@ -182,7 +182,7 @@ def test_a_collapse_is_as_deep_to_a_factor_of_two(rodeo, options, share):
 
 @pytest.mark.parametrize("buffer", [500_000, 200_000])
 def test_losses_of_several_events_at_once_cost_as_much_to_a_factor_of_two(rodeo, buffer):
-    """Readouts that answer as late as those of the laboratory, and the header of its replies (24 B)."""
+    """The simulated readouts answer as late as those of the laboratory, and with the header of the laboratory's replies (24 B)."""
     options = {
         "readouts": 12,
         "nodes": 8,

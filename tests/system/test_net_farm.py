@@ -76,7 +76,7 @@ def test_a_farm_that_cannot_start_says_which_of_its_programs_ended_and_leaves_no
 @needs_namespaces
 @pytest.mark.slow
 def test_credits_keep_the_farm_within_a_buffer_that_it_overruns_without(rodeo):
-    """The switch holds a whole event of each node, or a fragment of each; 40 kB are enough for the fragments."""
+    """Without credits the switch holds a whole event of each node; with credits, a fragment of each. 40 kB are enough for the fragments."""
     reports = {}
     for credits in (0, 1):
         done = rodeo(

@@ -183,7 +183,7 @@ def test_what_cannot_be_is_answered_at_once(rodeo, arguments, status, code, says
     ],
 )
 def test_a_mistake_in_a_file_is_one_of_the_configuration(rodeo, text, code, says):
-    """The same value as a flag is a usage error (exit 2)."""
+    """A wrong value in a file has exit status 3. The same value as an option is a usage error with exit status 2."""
     (rodeo.directory / "network.toml").write_text(text)
     done = rodeo("net", "simulate", "--topology", "network.toml", exit_code=3)
     assert f"error[{code}]" in done.stderr and says in done.stderr
@@ -221,7 +221,7 @@ def test_an_interrupted_run_says_how_far_it_came(rodeo):
 
 
 def test_the_example_of_the_whole_system_with_fewer_racks(rodeo):
-    """As examples/network/hl-lhc.toml, with three of its 83 racks and a third of its time: each event uses the farm's real dispatch."""
+    """Simulates examples/network/hl-lhc.toml with three of its 83 racks and a third of its time. Each event uses the farm's real dispatch."""
     example = (
         "--topology",
         ROOT / "examples" / "network" / "hl-lhc.toml",

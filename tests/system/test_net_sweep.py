@@ -268,7 +268,7 @@ def test_a_sweep_is_ended_with_a_word_and_no_traceback(rodeo, interrupt):
 
 
 def test_a_sweep_that_ignores_ctrl_c_goes_on(rodeo):
-    """As in the background of a script: its workers, too."""
+    """The background of a script ignores Ctrl-C. So do the sweep's workers then."""
     (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "20ms"'))
     process = rodeo.start(
         "net",
@@ -447,7 +447,7 @@ def test_a_formula_is_drawn_against_time(rodeo):
 
 @pytest.mark.parametrize("there", ["missing", "file", "foreign"])
 def test_laboratory_runs_need_no_directory_of_a_session(there, tmp_path, monkeypatch):
-    """`sudo` keeps the variable of another user, and a batch job that of a session that is over."""
+    """XDG_RUNTIME_DIR may name the directory of another user (after `sudo`), or of a session that has ended (in a batch job)."""
     session = tmp_path / there
     if there == "file":
         session.write_text("")
@@ -466,7 +466,7 @@ def test_laboratory_runs_need_no_directory_of_a_session(there, tmp_path, monkeyp
 
 
 def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
-    """A script in place of the command records when it ran; two sweeps at once, with simulations in between."""
+    """A script in place of the command records when it ran. Two sweeps run at once, with simulations in between."""
     log = tmp_path / "log"
     command = tmp_path / "rodeo"
     command.write_text(

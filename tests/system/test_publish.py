@@ -38,7 +38,7 @@ def events_in(directory):
 
 
 def holds_up(run):
-    """Waits until the readout is blocked: the trigger is vetoed."""
+    """Waits until the readout is blocked, which vetoes the trigger."""
     vetoed = run.status()["input"]["vetoed"]
     return run.wait_until(
         lambda status: status["limited_by"] == "publish" and status["input"]["vetoed"] > vetoed, "the readout waits"

@@ -209,7 +209,7 @@ def test_the_report_of_the_readout_names_the_router_that_lost_what_it_lacks(rode
 
 
 def test_the_status_of_a_chunk_goes_on_and_is_counted_by_link(rodeo, sides):
-    """Chunks that the input marks as truncated: the router counts them as errors of their links, and the readout flags them."""
+    """The input marks chunks as truncated. The router counts them as errors of their links, and the readout flags them."""
     faults = (
         "router.input.links=2",
         "router.input.events=20000",

@@ -31,7 +31,7 @@ def stopped(side, seconds):
 
 
 def test_two_readouts_at_different_speeds_both_have_every_chunk(rodeo, sides):
-    """The slower subscriber stalls repeatedly, for longer than all pages last: the router waits for it, and both get the same data."""
+    """The slower subscriber stalls repeatedly, until no page is left. The router waits for it, and both subscribers get the same data."""
     routed = router(sides, "router.pages=8", "router.input.rate=0", "router.wait_for_subscribers=true")
     fast = readout(sides, 'readout.input.subscriber="fast"', name="fast")
     fast.wait_until(has_built(1000), "the first builds")
@@ -94,7 +94,7 @@ def test_a_link_that_is_sent_unbuffered_waits_for_no_other(rodeo, sides):
 
 
 def test_a_readout_takes_all_links_of_a_publisher_by_its_name(rodeo, sides):
-    """Two readers of one router, with 12 links each: the configuration need not list a card's links."""
+    """One router has two readers with 12 links each. The configuration need not list a card's links."""
     routed = router(sides, "router.readers=2")
     (rodeo.directory / "net.toml").write_text(READOUT)
     absent = rodeo(

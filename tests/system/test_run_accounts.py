@@ -81,7 +81,7 @@ def expect_all_built(report, chunks, events):
 
 
 def expect_events_lost(report, lost, chunks):
-    """Each is an empty fragment, or counted as skipped."""
+    """Checks that each lost event is an empty fragment, or counted as skipped."""
     fragments = report["fragments"]
     assert report["run"]["condition"] == "INCOMPLETE"
     assert report["chunks"] == {"sent": chunks, "built": chunks, "lost": {}}
@@ -136,7 +136,7 @@ def test_resets_of_a_card_with_narrow_ids_are_followed_by_the_list(rodeo, l1id_b
 
 
 def test_short_epochs_at_a_low_rate_lose_no_event(rodeo):
-    """Every block is sent because of its age; the run ends with the first event of an epoch."""
+    """The rate is so low that the card sends every block because of its age. The run ends with the first event of an epoch."""
     card = {"links": 2, "elinks_per_link": 2, "ttc_link": True}
     trigger = {"rate": 60, "spacing": "periodic", "ecr_triggers": 5, "limit": 61}
     robs = [{"links": ["0x1000000000000000+2", "0x1000000000400000+2"]}]
@@ -171,7 +171,7 @@ def test_a_full_run_with_ids_of_a_byte_is_right_by_the_list(rodeo):
 
 
 def test_skipped_events_between_resets_that_ids_hide_are_right(rodeo):
-    """Ids of one byte, and links that have data for a quarter of the triggers."""
+    """Ids have one byte, and links have data for a quarter of the triggers."""
     source = {"links": 4, "occupancy": 0.26, "ecr_triggers": 90, "events": 20000}
     report = run(rodeo, configuration(rodeo, source, {"type": "gbt", "trigger_list": True}, [{}], l1id_bits=8))
     assert report["run"]["condition"] == "INCOMPLETE" and report["verified"]["mismatches"] == 0 and adds_up(report)
@@ -184,7 +184,7 @@ def test_skipped_events_between_resets_that_ids_hide_are_right(rodeo):
 
 @pytest.mark.parametrize("links, listed", [(2, False), (3, False), (1, True), (3, True)])
 def test_a_full_card_without_a_fault_loses_nothing_at_defaults(rodeo, links, listed):
-    """Small chunks at the highest rate: a link of a group, and the list, may be behind by all triggers that the card holds."""
+    """Small chunks come at the highest rate. One link of a group, and the list, may lag by all triggers that the card holds."""
     card = {"mode": "full", "links": links, "links_per_group": links, "chunk_size": 40, "ttc_link": listed}
     source = {"trigger_elink": TTC_ELINK} if listed else {}
     name = configuration(

@@ -73,7 +73,7 @@ def follower_of(rodeo):
 
 
 def whole(rodeo, report, stderr, before=(0, 0)):
-    """Every assigned trigger is on both cards and in a whole fragment."""
+    """Checks that every assigned trigger is on both cards and in a whole fragment."""
     assert report["run"]["condition"] == "GOOD" and adds_up(report), stderr
     assert report["fragments"]["incomplete"] == 0 and not report["chunks"]["lost"], report["fragments"]
     assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
@@ -160,7 +160,7 @@ def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
 
 
 def test_a_readout_that_stood_still_loses_nothing_of_either_card(rodeo):
-    """Both cards hold more events than the builder's window: the card that is read first must wait for the other."""
+    """Both cards hold more events than the builder's window. So the card that is read first must wait for the other."""
     with two_emulators(rodeo):
         with rodeo.start(
             "readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.window=1024"

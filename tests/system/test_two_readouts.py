@@ -71,7 +71,7 @@ def test_a_readout_that_starts_late_with_short_ids_ends_by_name(rodeo):
 
 
 def run_of_two(rodeo, draw, begin, silence, more=2000, exit_codes=(0,)):
-    """Events that mix triggers without a flag, flagged events, sound ones, and the report of the readout whose link is silent."""
+    """Returns the numbers of events that mix triggers without a flag, of flagged and of sound events, and the report of the readout with the silent link."""
     events = begin + silence + more
     triggers = {}  # the number at the begin of a chunk's payload -> its trigger
     for link in range(3):
