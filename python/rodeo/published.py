@@ -5,7 +5,7 @@ Testbed: two Xeon Gold 5218 (32 cores), 100 GbE with RoCE, data from a second co
 """
 
 NETWORK_BITS_PER_SECOND = 91.3e9  # section IX.B, ib_send_bw
-NETIO_OVERHEAD_BYTES = 12  # per chunk, eq. (5)
+NETIO_OVERHEAD_BYTES = 12  # of each chunk, eq. (5)
 LINKS_PER_CARD = 192  # Table I
 
 RUN3_RATE_HZ = 100e3  # section VII
@@ -22,7 +22,7 @@ TABLE2 = {2: (1.86, 7.5, 0.925), 3: (2.65, 6.6, 0.934)}
 POOL_GAIN = (
     "almost 50 %"  # section IX.E: blocks in a tbb::concurrent_queue instead of new and delete; the slides say ~40 %
 )
-MASK_GAIN = "10 %"  # slides, "Data receiving thread optimization example": of the whole
+MASK_GAIN = "10 %"  # slides, "Data receiving thread optimization example": gain in the whole
 BRANCH_LOSS = (
     "20 %"  # slides, "ROBFragmentConsumer interface performance optimization": of the whole, with two consumers
 )

@@ -31,7 +31,7 @@ class Superpage:
     """What a card wrote. `data` is the card's memory, not a copy: it returns to the card when any thread asks for the next superpage. Copy data that you
     keep longer. An array that is kept may change later, but remains readable, even after the `with`; then nothing writes to it any more."""
 
-    link: int  # -1: the superpage has data of several links (FELIX)
+    link: int  # the link; -1: the superpage has data of several links (FELIX)
     data: numpy.ndarray
 
 

@@ -16,8 +16,8 @@ from rodeo.data_tools.pieces import CHUNK_FIELDS, EVENT_FIELDS, FRAGMENT_FIELDS,
 from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, end, names, needed, new_file, run, say
 
 FORMAT, VERSION = "rodeo-events", 2
-READ = (1, 2)  # 1 has no checksums
-END = 0xFFFFFFFF  # marks the end, in place of an event's size
+READ = (1, 2)  # version 1 has no checksums
+END = 0xFFFFFFFF  # stands in place of an event's size
 SLAB = 1 << 20  # size of HDF5 chunks of the dataset /bytes, and of one read
 
 

@@ -13,10 +13,10 @@ from rodeo.monitoring import worker
 from rodeo.monitoring.errors import FAILED, INVALID, UNREACHABLE, MonitorError
 from rodeo.monitoring.loading import code_at, is_same
 
-_MOST_HANGS = (
-    3  # then a monitor of a running readout is left out. With files one is enough, because the same event comes again
-)
-_MOST_DEATHS = 3  # after this many deaths in a row the supervisor gives up, if no event came between and no monitor ran
+# A monitor that hangs so often on a running readout is left out. With files once is enough, because the same event comes again.
+_MOST_HANGS = 3
+# After this many deaths in a row without an event between them, while no monitor ran, the process is not started again.
+_MOST_DEATHS = 3
 _LOAD_S = 60.0  # time limit for loading the monitors' file and its imports
 _END_S = 5.0
 _MOST_LINES = 200

@@ -15,7 +15,7 @@ _ENTER, _LEAVE, _HOME, _REST_OF_LINE, _REST_OF_SCREEN = (
     "\x1b[K",
     "\x1b[J",
 )
-_FEW = 6  # messages on the screen
+_FEW = 6  # limit of the messages on the screen
 _PLAIN_S = 10.0
 
 

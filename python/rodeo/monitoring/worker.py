@@ -17,7 +17,7 @@ from rodeo.monitoring.monitor import TooLarge
 
 # Indices of the shared array that the supervisor reads at any time.
 CURRENT, SINCE, EVENTS, MISSED, STATES = range(5)
-IDLE, LOADING = -1, -2  # CURRENT has one of these while no monitor runs
+IDLE, LOADING = -1, -2  # values of CURRENT while no monitor runs
 
 _SNAPSHOT_S = 0.2
 _PATIENCE_S = 0.1
@@ -28,8 +28,8 @@ _MOST_MEMORY = 2 << 30
 
 def work(path, source, carry_on, state, connection, trace, output, debug):
     """`carry_on` is the state of the previous worker: histograms by monitor and name, events, and monitors to leave out."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # end with the supervisor
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles it
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # the process ends with the supervisor
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
     resource.setrlimit(
         resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY)
     )  # one bad value may make a histogram grow without limit

@@ -19,21 +19,21 @@ import time
 from pathlib import Path
 
 RUN = 1
-LINKS = 8  # per readout, with one chunk each per fragment
+LINKS = 8  # E-links of a readout; each gives one chunk to a fragment
 CHUNK_HEADER_BYTES = 8
-FRAGMENT_HEADER_BYTES = 84  # ROB and ROD around the chunks
-KEPT_BYTES = 64 << 20  # most bytes of fragments in a readout
+FRAGMENT_HEADER_BYTES = 84  # bytes of the ROB and ROD headers around the chunks
+KEPT_BYTES = 64 << 20  # limit of the fragments in a readout, in bytes
 AHEAD = 2  # generator rate relative to the trigger rate; readouts fill their memory at this rate
-WARM_UP = 0.4  # s, at least
-PATIENCE = 60  # s, for processes to start and to end
-CONGESTION_CONTROL = "reno"  # set in each namespace, because sockets of libraries use its default
+WARM_UP = 0.4  # the shortest measurement, in seconds
+PATIENCE = 60  # limit in seconds for processes to start or end
+CONGESTION_CONTROL = "reno"  # this TCP setting is made in each namespace, because sockets of libraries use its default
 SOUND = (
     "debug",
     "lost",
     "partial",
     "given_up",
     "let_go",
-)  # event counters of a node: the run is invalid if one is not 0
+)  # event counters of a node that invalidate the run if they are not 0
 
 
 class LoadFailed(Exception):

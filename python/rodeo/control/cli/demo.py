@@ -26,7 +26,7 @@ from rodeo.saying import say
 from rodeo.signals import heard
 
 DEMO = Actor("demo", "shell", "expert")
-PLAIN_S = 5.0  # between two lines without a terminal
+PLAIN_S = 5.0  # pause between two lines without a terminal
 END_AFTER_S = 20.0  # the agent ends the processes of a killed demo after this time
 NO_ROOM = 4  # exit status: nothing was started; the demo can run without a control room
 

@@ -177,7 +177,7 @@ FARM = (
     ("uncleared", "uncleared"),
     ("recorded", "recorded"),
 )
-RARE = ("under_way", "readout_died", "undecided", "uncleared")  # shown only if not 0
+RARE = ("under_way", "readout_died", "undecided", "uncleared")  # these fates are shown only if not 0
 
 
 def farm(values: dict) -> str:

@@ -22,7 +22,7 @@ from rodeo.control.refused import Refused
 from rodeo.control.state import commands
 
 LOG = logging.getLogger("rodeo.control.http.command_gate")
-BEYOND = 1000  # added to the last kept number, to pass numbers that were not kept
+BEYOND = 1000  # added to the last stored number: a crash may have lost the numbers after it
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Session:
     csrf: str
     used_s: float
     ended: bool = False
-    on_end: list = field(default_factory=list)  # called once, when it ends
+    on_end: list = field(default_factory=list)  # functions that are called once, when the session ends
 
 
 class Sessions:
@@ -142,7 +142,7 @@ class RefusalsTold:
         self.began_s, self.count, self.untold = float("-inf"), 0, 0
 
     def tell(self, now_s: float) -> int | None:
-        """None if this refusal is only counted; else the number of refusals only counted since the last audited one."""
+        """The number of refusals that were only counted since the last audited one; None if this refusal is only counted, too."""
         if now_s - self.began_s >= self.PER_S:
             self.began_s, self.count = now_s, 0
         self.count += 1

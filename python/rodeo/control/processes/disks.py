@@ -79,7 +79,7 @@ class Folders:
             os.replace(report, target)
         except FileNotFoundError:
             return None
-        except OSError as error:  # another disk, or a full one: the report is read at its old path
+        except OSError as error:  # the disk is full, or is another one: readers use the old path
             LOG.warning("%s stays where it is: %s", report, error)
             return report
         return target

@@ -74,7 +74,7 @@ def command_line(member, rodeo, system, *, settings, report, run_directory):
 async def configured(rodeo, file, settings):
     """The Configured of a file with these settings, from `rodeo check`. Refused(control.configuration) with all its errors."""
     try:
-        text = (await asyncio.to_thread(Path(file).read_bytes)).decode()  # keeps the line ends
+        text = (await asyncio.to_thread(Path(file).read_bytes)).decode()  # read_bytes() keeps the line ends
     except (OSError, UnicodeDecodeError) as error:
         raise Refused("control.configuration", f"cannot read {file}: {error}", "") from None
     found = await asyncio.to_thread(check, rodeo, file, effective=True, overrides=settings)

@@ -31,8 +31,8 @@ NUMBERS = re.compile(r"\d+(\.\d+)?")
 @dataclass(frozen=True)
 class Wanted:
     """The wanted records. `level`: the lowest level; `audience`: the last of the wanted audiences; `since_ns`, `until_ns`: UTC, None: no limit.
-    `run`: lines with this run number, and lines without a number from `since_ns` to `until_ns`; `after_ns`: of these only later ones. `fold`: repeats of
-    a process are folded before counting `lines`, so that a process that repeats itself does not hide others."""
+    `run`: lines with this run number, and lines without a number from `since_ns` to `until_ns`. `after_ns`: no line before this time. `fold`: repeats of
+    a process are folded before `lines` are counted, so that a process that repeats itself does not hide others."""
 
     search: str = ""
     level: str = "debug"

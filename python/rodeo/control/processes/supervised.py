@@ -14,10 +14,10 @@ class Supervised:
         self.member = member
         self.patience = patience
         self.launches = 0  # launches so far; each has its own report
-        self.restarts = 0  # the launches by rules in a run
-        self.writers = []  # names of its consumers that write files
+        self.restarts = 0  # launches by rules in the open run
+        self.writers = []  # names of the process's consumers that write files
         self.settings = []  # KEY=VALUE of this launch
-        self.report = None  # the path of this launch's report
+        self.report = None  # path of the report of this launch
         self.expected_sha256 = None
         self.remembered = (None, None)  # pid and expected_sha256 of the former controller's process
         self.expected_build = None

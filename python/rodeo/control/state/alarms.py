@@ -87,8 +87,8 @@ class Book:
                 looks = RESTORED_LOOKS if alarm.acked_by else 1
                 self._history[cause] = deque([True] * looks, maxlen=looks)
         self._known = {}
-        self._full = set()  # causes that hold now without a place
-        self.left_out = 0  # causes without a place since the room began
+        self._full = set()  # causes that hold now and have no place among the alarms
+        self.left_out = 0  # number of causes that had no place since the room began
 
     @property
     def known(self):

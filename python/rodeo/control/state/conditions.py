@@ -44,7 +44,7 @@ def conditions(
     """All Conditions of this moment. `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links` are the document's; `flow`: Flow; `known`: (process, metric)
     pairs that had a value before (Book.known); `clocks` {host: seconds off}, `temperatures` {host: {sensor: degrees}}; `externals`: an External for each;
     `left_open` {`.writing` file of the last run that is still there, not recovered or damaged inside: sentence};
-    `watch`: own_rules.Watch after its look(); `tests`: (name of a rule whose alarm is tested, user)."""
+    `watch`: system_rules.Watch after its look(); `tests`: (name of a rule whose alarm is tested, user)."""
     numbers, process_numbers = numbers or {}, process_numbers or {}
     found = []
     found += _of_processes(derived, looks, run, memory, now_s)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from rodeo.control.state.numbers import groups_of, grown, value
 
 # A link that has brought chunks is silent if all four hold.
-SILENT_S = 5.0  # It has brought no chunk for this time.
-LEAST_CHUNKS = 20  # By its earlier share of all chunks, it should have brought this number since then.
-BREAKS = 10  # Its break is this many times longer than its longest earlier one.
-KNOWN_LOOKS = 10  # It brought chunks in this many looks, so its share is known.
+SILENT_S = 5.0  # The link has brought no chunk for this time.
+LEAST_CHUNKS = 20  # By its earlier share of all chunks, the link should have brought this number since then.
+BREAKS = 10  # The link's present break is this many times longer than its longest earlier one.
+KNOWN_LOOKS = 10  # The link brought chunks in this many looks, so its share is known.
 # A ROB or a group whose links never brought a chunk is silent if both hold.
-NEVER_S = 10.0  # It has been there for this time.
+NEVER_S = 10.0  # The ROB or group exists for this time.
 NEVER_CHUNKS = 100  # Another link has brought this number of chunks.
 
 
@@ -28,7 +28,7 @@ def lacking(before, after):
 
 @dataclass(frozen=True)
 class Silent:
-    """A link that brings nothing while others do. `since_s`: the time of its last chunk. `rob`: its ROB, if none of its links brings anything."""
+    """A link that brings nothing while others do. `since_s`: the time of its last chunk. `rob`: the link's ROB, if no link of this ROB brings anything."""
 
     process: str
     fid: str
@@ -42,22 +42,22 @@ class Silent:
 
 @dataclass
 class _Seen:
-    """What a link has brought. `others`: chunks of the other links until its last chunk, `since_then`: after it."""
+    """The chunks of a link. `others`: number of chunks of the other links until this link's last chunk; `since_then`: their number after it."""
 
     chunks: int
     since_s: float
-    source: str  # its fragments are only of this ROB, or link
+    source: str  # the ROB, or the link, to whose fragments its chunks go
     brought: int = 0
     looks: int = 0
     others: int = 0
     since_then: int = 0
-    longest: int = 0  # `since_then` of its longest break
+    longest: int = 0  # the largest `since_then` of a break
 
 
 class SilentLinks:
-    """Finds the active links of each readout that brought chunks earlier and stand still while the others go on. A link is compared with its own earlier
-    share and breaks, so a link that seldom brings a chunk is not blamed. A ROB that never brought a chunk is silent as well, because each ROB of a readout
-    has a fragment of each event; in FULL mode each of its groups, so a link that is a group."""
+    """Finds the active links of each readout that brought chunks earlier and stand still while the others continue. A link is compared with its own earlier
+    share and breaks, so a link that seldom brings a chunk is not blamed. Each ROB of a readout has a fragment of each event. So a ROB that never brought a
+    chunk is silent, too; in FULL mode this holds for each group of a ROB."""
 
     def __init__(self):
         self._seen = {}  # readout -> {(ROB, link): _Seen}

@@ -25,9 +25,9 @@ CARD_LOSSES = (
 
 @dataclass(frozen=True)
 class Moment:
-    """Statuses at one moment: {process: (kind, its status after sound.checked(), or None)}. `time_s` is monotonic. `answered_s` {process: time of its status}:
-    a process that has not answered since keeps status and time, and has no rate; a missing process answered at this moment. `left_out`: processes without
-    which the run continues; they count in no number of the system, as if they were gone."""
+    """Statuses at one moment: {process: (kind, its status after status_schema.checked(), or None)}. `time_s` is monotonic. `answered_s` {process: time of its
+    status}: a process that has not answered since keeps status and time, and has no rate. A process that is not in it answered at this moment. `left_out`:
+    processes without which the run continues; the numbers of the system leave them out, as if they were gone."""
 
     time_s: float
     statuses: dict

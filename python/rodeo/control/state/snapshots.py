@@ -41,7 +41,7 @@ class Exit:
 class Look:
     """One look at a process. `alive` comes from the launcher: True, False, None if its host does not answer. Ages are seconds on the monotonic clock.
 
-    `status` is the last answer after sound.checked(), None before the first. Readers must not change it.
+    `status` is the last answer after status_schema.checked(), None before the first. Readers must not change it.
     """
 
     member: Member
@@ -49,7 +49,7 @@ class Look:
     phase_said: str | None = None  # the phase in the last status
     exit: Exit | None = None
     answered_age_s: float | None = None  # the age of the last answer; None: the process has never answered
-    unanswered: int = 0  # polls since then
+    unanswered: int = 0  # polls since the last answer
     launched_age_s: float | None = None
     status: dict | None = None
     problems: tuple = ()  # the problems that status_schema.checked() found in the last status
@@ -60,11 +60,11 @@ class Look:
     expected_build: str | None = None
     run_number: int | None = None  # reported by the process, in the phases running and draining
     restarts: int = 0
-    since_ns: int | None = None  # UTC, for display: the begin of this phase
-    seen_ns: int | None = None  # UTC, for display
+    since_ns: int | None = None  # UTC, for display: the begin of the present phase
+    seen_ns: int | None = None  # UTC, for display: the time of the last answer
     cpu: float | None = None  # cores
     rss_bytes: int | None = None
-    left: tuple = ()  # pids of descendants that outlived it
+    left: tuple = ()  # pids of descendants that outlived the process
 
     @property
     def name(self):

@@ -332,7 +332,7 @@ class _Table:
         kept = {}
         for name, optional, shape, fits in self.keys:
             one = value.get(name)
-            if fits is not None and fits(one):  # the fast path: thousands of links a second
+            if fits is not None and fits(one):  # a fast path: thousands of links come every second
                 kept[name] = one
                 continue
             if one is None:

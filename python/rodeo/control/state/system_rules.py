@@ -26,7 +26,7 @@ class Watch:
     def __init__(self, rules: Rules):
         self.rules = rules
         self._before = {}  # (rule, subject) -> (seconds, value, growth per second)
-        self._known = set()  # (rule, subject) that had a value
+        self._known = set()  # (rule, subject) of rules that had a value
         self.found = ()
 
     def look(self, now_s, *, running, numbers, looks, phases, process_numbers, externals, left_out=frozenset()):
@@ -87,7 +87,7 @@ def _values(rule, numbers, looks, phases, process_numbers, externals):
         yield "", number((numbers or {}).get(rule.value))
     elif rule.of in externals:
         external = externals[rule.of]
-        if external.answers:  # a silent program is another alarm
+        if external.answers:  # another alarm reports a silent program
             yield rule.of, rule.worst(external.find(rule.value))
     else:
         for look in looks:

@@ -21,8 +21,8 @@ from rodeo.control.refused import Refused
 
 COMMAND_S = 20.0  # time-out of squeue, sbatch and scancel; a busy slurmctld is slow
 GRANTED_S = 60.0  # limit from the submission until the agent answers
-LOOK_S = 0.25  # between two looks at a job that has not begun
-IDLE_S = 30.0  # a job without known processes is given back after so long
+LOOK_S = 0.25  # pause between two looks at a job that has not begun
+IDLE_S = 30.0  # a job that has no process for this time is given back
 ALIVE = ("RUNNING", "SUSPENDED", "STOPPED", "SIGNALING")
 ENDING = ("COMPLETING", "STAGE_OUT")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "RESIZING")
@@ -32,7 +32,7 @@ class NoJob(Refused):
     """The host has no job, so no process runs there."""
 
 
-HOPELESS_S = 3.0  # a hopeless reason must last so long: a node that comes back is briefly unavailable too
+HOPELESS_S = 3.0  # a hopeless reason counts after this time: a node that comes back is briefly unavailable, too
 HOPELESS = (
     "ReqNodeNotAvail",
     "DOWN, DRAINED",
