@@ -1,4 +1,4 @@
-// Builds the page: three files of fixed names, so that what is committed changes only where the page does, and the licences of what is inside them.
+// Builds the page: three files with fixed names, so that the committed files change only where the page does, and the licences of the page's libraries.
 import { readFileSync } from 'node:fs'
 import { svelte } from '@sveltejs/vite-plugin-svelte'
 import { licences } from './licences.js'
@@ -9,7 +9,7 @@ export default {
   plugins: [
     svelte({
       compilerOptions: { cssHash: ({ hash, css }) => `s-${hash(css)}` },
-      // A warning is mostly about what a keyboard or a screen reader cannot use.
+      // Most warnings name a part that a keyboard or a screen reader cannot use.
       onwarn: (warning) => { throw new Error(`${warning.code}: ${warning.message} (${warning.filename}:${warning.start?.line})`) },
     }),
     licences(readFileSync),

@@ -1,4 +1,4 @@
-// What a run is held against: the last good one, and its means.
+// The reference of a run: the last good run, and its means.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { lastGood, meanOver } from '../src/lib/reference.js'
@@ -6,7 +6,7 @@ import { lastGood, meanOver } from '../src/lib/reference.js'
 const GOOD = { number: 7, condition: 'GOOD', first_event_ns: 100e9, stopped_ns: 110e9, seconds: 10, events: 2000 }
 const NAMES = ['trigger_rate_hz', 'dead_time_fraction']
 
-// A room that answers each path that begins so.
+// A room that answers each path with this beginning.
 const room = (answers, number = 9) => ({
   document: { time_ns: 120e9, run: { number } },
   get: async (path) => answers[path.split('?')[0]],

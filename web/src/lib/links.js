@@ -6,7 +6,7 @@ export function linkOf(link) {
   const { state, missing = 0, bad = 0, chunks } = link
   const sums = `${count(chunks)} chunks, ${count(missing)} missing, ${count(bad)} bad`
   if (state === 'removed') {
-    const why = link.removed_by_policy ? 'the link policy took it out because it was bad' : 'it was taken out by hand, or with its process'
+    const why = link.removed_by_policy ? 'the link policy removed it because its data were bad' : 'it was removed by hand, or with its process'
     return { glyph: '✕', tone: 'bad', word: 'removed', means: `${why}; events are complete without it. ${sums}.` }
   }
   if (state && !['active', 'good', 'ok', 'up'].includes(state)) return { glyph: '?', tone: 'warn', word: state, means: `its state is ${state}. ${sums}.` }
@@ -17,8 +17,8 @@ export function linkOf(link) {
   }
   if (missing > 0) return { glyph: '–', tone: 'warn', word: 'missing', means: `chunks did not come, and events were built without them. ${sums}.` }
   if (link.in_doubt > 0) return { glyph: '~', tone: 'warn', word: 'in doubt', means: `${count(link.in_doubt)} chunks are flagged: it was silent for so long that their event was not certain. ${sums}.` }
-  if (chunks === 0) return { glyph: '·', tone: 'idle', word: 'no data yet', means: 'nothing has come so far.' }
-  return { glyph: '■', tone: 'good', word: 'good', means: `all that was asked for has come. ${sums}.` }
+  if (chunks === 0) return { glyph: '·', tone: 'idle', word: 'no data yet', means: 'no chunk has come so far.' }
+  return { glyph: '■', tone: 'good', word: 'good', means: `all chunks have come. ${sums}.` }
 }
 
 // The number of links for each word: {word: number}.

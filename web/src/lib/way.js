@@ -36,7 +36,7 @@ function limitedAt(processes, document) {
 // One box for each class: {name, kind, role, processes, total, good, bad, rate, fill, limited}.
 function box(name, processes, document, atFiles) {
   const wanted = WORKING[document.state] ?? ['ready', 'running', 'launching', 'draining', 'done']
-  const taking = processes.filter((each) => !each.left_out) // what the run continues without counts as gone
+  const taking = processes.filter((each) => !each.left_out) // a process without which the run continues counts as gone
   const good = (each) => wanted.includes(each.phase) || (each.phase === 'ready' && LIVE_ON.includes(each.kind))
   return {
     name,
@@ -58,14 +58,14 @@ export function delayedHere(limited) {
   return `first delayed here: ${limited.process}, ${limited.stage}`
 }
 
-// The sentence below the picture of a run that has no such place; empty if there is one, and outside of a run.
+// The sentence below the picture of a run that is delayed nowhere, or at an unknown place; else empty.
 function belowOf(document) {
   if (document.limited_by || !['RUNNING', 'PAUSED'].includes(document.state)) return ''
   return document.headline && document.headline.word !== document.state ? 'data are delayed; the place is not known yet' : 'no delay'
 }
 
 // {stages: [{title, boxes}], files: {limited}, others: [boxes], strange, below}: stages that the system lacks are left out. `limited` of a box or of the files:
-// data are delayed there; `strange`: by a process that the document lacks; `below`: a sentence without a place.
+// data are delayed there; `strange`: a process that the document lacks delays them; `below`: the sentence below the picture.
 export function wayOf(document) {
   const classes = new Map()
   for (const each of document.processes ?? []) {

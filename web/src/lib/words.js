@@ -4,14 +4,14 @@ import { bytes, count, percent, plain, ppm, rate, span } from './format.js'
 export const STATES = {
   OFF: { tone: 'idle', means: 'nothing runs' },
   LAUNCHING: { tone: 'busy', means: 'processes are starting' },
-  READY: { tone: 'ready', means: 'all is there; no run is open' },
+  READY: { tone: 'ready', means: 'all processes are ready; no run is open' },
   STARTING: { tone: 'busy', means: 'a run is beginning' },
   RUNNING: { tone: 'good', means: 'data are being taken' },
   PAUSED: { tone: 'warn', means: 'the trigger is held; the run is open' },
   STOPPING: { tone: 'busy', means: 'the run is ending in order' },
   CLOSING: { tone: 'busy', means: 'processes are ending' },
-  ERROR: { tone: 'bad', means: 'a person must look; `recover` leaves this state' },
-  STALE: { tone: 'stale', means: 'the control room does not answer; nothing here is known to be true now' },
+  ERROR: { tone: 'bad', means: 'an operator must find the fault; `recover` leaves this state' },
+  STALE: { tone: 'stale', means: 'the control room does not answer; the values are old' },
 }
 
 // Words for the quality of the data: the word of the state, or one of these.
@@ -42,9 +42,9 @@ export const PHASES = {
 }
 
 export const FLAGS = {
-  DEGRADED: 'something that may be missing is missing',
-  OVERDUE: 'it takes longer than its limit',
-  BLIND: 'a host does not answer; its processes are believed to go on',
+  DEGRADED: 'a process or a link is missing, and the run continues without it',
+  OVERDUE: 'a command takes longer than its limit',
+  BLIND: 'a host does not answer; its processes probably continue',
 }
 
 export function phase(name) {
