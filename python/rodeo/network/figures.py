@@ -545,7 +545,7 @@ def table(data):
                     f"{theirs[0]:g} MB: simulation, {readouts} readouts, {traffic}, in cells [MB]",
                     found,
                     *theirs,
-                    f"{explanations[traffic]}; {frames[0]:.1f} MB in frames",
+                    f"{explanations[traffic]}; this result in frames: {frames[0]:.1f} MB",
                 )
         found = statistics(target, "payload_mb", readouts=readouts, traffic="Poisson")
         if found:
@@ -572,7 +572,7 @@ def table(data):
                 f"71 to 115 MB: laboratory at the operating point itself, scaled down, {traffic}, in cells [MB]",
                 found,
                 *published.FIT_MB,
-                f"{explanation}; {frames[0]:.1f} MB in frames",
+                f"{explanation}; this result in frames: {frames[0]:.1f} MB",
             )
     reach = data.get("reach", [])
     for traffic in TRAFFIC:
