@@ -115,7 +115,7 @@ class RunningRoom:
         return self.do(self.controller.command(name, commands.checked(name, arguments), actor))
 
     def order(self, name, actor="ana", **arguments):
-        """The same without waiting: returns a future."""
+        """Like command(), but does not wait: returns a future."""
         from rodeo.control.state import commands
 
         return self.begin(self.controller.command(name, commands.checked(name, arguments), actor))

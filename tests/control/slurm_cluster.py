@@ -120,7 +120,7 @@ PartitionName=readout Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
         return self.said("sinfo", "--noheader", f"--nodes={node}", "--format=%T")
 
     def jobs(self):
-        """(id, state) of all unfinished jobs."""
+        """Returns (id, state) of all unfinished jobs."""
         return [tuple(line.split("|")) for line in self.said("squeue", "--noheader", "--format=%i|%T").splitlines()]
 
     def note(self):

@@ -188,7 +188,7 @@ def drawn(page):
 
 
 def told(farm):
-    """The same numbers in the document."""
+    """The numbers that the page shows, from the document: {stage: {name: number}}."""
     names = {
         "supervisor": {"accepted": "accepted", "rejected": "rejected", "under way": "under_way"},
         "node": {"partial": "partial", "assigned again": "reassigned", "debug": "debug"},

@@ -55,7 +55,7 @@ def seen(**words):
 
 
 def said(looks, flow, limited=None, **given):
-    """(headline, cause, alarms by cause) at a moment of a run."""
+    """Returns (headline, cause, alarms by cause) at a moment of a run."""
     derived, run = derive(looks, row(), None, READY), row()
     found = first_cause(derived, looks, limited, run=run, standing=standing(flow))
     word = headline(derived, flow, found, run=run, incomplete_limit_ppm=1000.0, **LIMITS)

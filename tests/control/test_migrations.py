@@ -43,7 +43,7 @@ def test_migrations_make_the_tables_of_the_code(tmp_path):
 
 
 def columns(connection):
-    """{table: [(column, type, not null, place in the key)]} and the columns of indices, from SQLite."""
+    """Returns {table: [(column, type, not null, place in the key)]} and the columns of indices, from SQLite."""
     tables = [
         name
         for (name,) in connection.execute(

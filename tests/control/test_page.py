@@ -117,7 +117,7 @@ def start(page):
 
 
 def hold(page, name):
-    """Holds a button to the end."""
+    """Holds the button of a command with the mouse until the command is sent."""
     from playwright.sync_api import expect
 
     at = button(page, name)
@@ -135,7 +135,7 @@ def hold(page, name):
 
 
 def hold_enter(page):
-    """The same with the keyboard, on the next command."""
+    """Holds Enter on the button of the next command until the command is sent."""
     from playwright.sync_api import expect
 
     page.keyboard.press("s")

@@ -20,7 +20,7 @@ LOST = ("running", "killed", "running")
 def after(
     words, memory=READY, *, held=False, run=None, act=None, now_s=100.0, classes=(CARDS, READOUTS), disk=None, **others
 ):
-    """(reactions by kind, memory) at one moment."""
+    """Returns (reactions by kind, memory) at one moment."""
     looks = seen(*words, held=held, classes=classes, **others)
     derived = derive(looks, run, act, memory)
     reactions, memory = react(

@@ -302,7 +302,7 @@ def test_each_stall_has_its_word_and_one_cause_everywhere(row):
 
 @pytest.fixture(scope="module")
 def walked():
-    """{row of the table: (its room after the stall, what the page says of its document)}, from one call of the page's code."""
+    """Returns {row of the table: (its room after the stall, what the page says of its document)}, from one call of the page's code."""
     rooms = {name: Room() for name in STALLS}
     for name, row in STALLS.items():
         after_some_looks(row.given, rooms[name], dead=row.dead, begin=row.begin)

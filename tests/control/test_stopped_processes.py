@@ -42,7 +42,7 @@ def pids(room):
 
 
 def counted(room):
-    """{counter: sum over the processes of the farm}, and the vetoed triggers."""
+    """Returns {counter: sum over the processes of the farm}, including the vetoed triggers."""
     sums = {}
     for name in pids(room):
         status = room.do(room.controller.observer.host_of(name).ask(name, {"command": "status"}, scaled(60)))

@@ -57,7 +57,7 @@ class SessionTest : public ::testing::Test {
     return message(vfio::DmaMap{.flags = 3, .address = address, .size = 4096});
   }
 
-  /// Like one recvmsg with this number of descriptors, each of a page of memory.
+  /// Passes the bytes as one recvmsg() would, with this number of descriptors of a page of memory each.
   void hear(std::span<const std::byte> bytes, unsigned descriptors = 0) {
     base::ReceivedFds fds;
     for (unsigned i = 0; i < descriptors; ++i) {

@@ -298,7 +298,7 @@ bool DrainModel::clear(std::uint32_t which) {
   return batch || some || supervisor.clears.batches_closed() != closed;
 }
 
-/// Like Supervisor::found and Books::found without a trigger.
+/// Does what Supervisor::found and Books::found do without a trigger.
 bool DrainModel::survey_all_there_is(std::uint32_t which) {
   using Place = dispatch::CommonSpan::Place;
   const std::string before = text();
@@ -383,7 +383,7 @@ bool DrainModel::give_back(std::uint32_t which) {
   const Supervisor& supervisor = *supervisor_;
   if (sizes_.untold_wait_for_room || nodes_[which]->silent) return false;
   if (supervisor.books.waiting_ahead() == 0 || supervisor.books.room_of(which) > 0) return false;
-  // As FilterNode::give_back: the newest event that still waits for fragments.
+  // Like FilterNode::give_back, it chooses the newest event that still waits for fragments.
   const Node& has = *nodes_[which];
   const Event* newest = nullptr;
   for (Slot slot = 0; slot < has.slots.size(); ++slot) {

@@ -100,7 +100,7 @@ struct Search {
     }
     return {};
   }
-  /// The same for one walk of random acts.
+  /// Like run(), for one walk of random acts.
   std::string walk(std::uint32_t seed) {
     std::mt19937 draw(seed);
     DrainModel state(sizes_);

@@ -29,7 +29,7 @@ void put(std::vector<std::byte>& bytes, std::size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-// The same message with more or fewer bytes, and the matching size.
+// Adds bytes to a message, or removes some, and corrects its size.
 std::vector<std::byte> resized(std::vector<std::byte> bytes, std::ptrdiff_t by) {
   bytes.resize(static_cast<std::size_t>(static_cast<std::ptrdiff_t>(bytes.size()) + by));
   put(bytes, 0, static_cast<std::uint32_t>(bytes.size() - kControlHeaderBytes));

@@ -339,7 +339,7 @@ int main_of(int argc, char** argv) {
   const bool whole = first == "vfio" || first == "uio";
   const bool elsewhere = argc == 5 && std::string(argv[4]) == "elsewhere";
   if (argc != (whole ? 3 : elsewhere ? 5 : 4)) return 2;
-  // As in a container with only the keeper's socket: separate devices, system files and network.
+  // Simulates a container with only the keeper's socket: devices, system files and network are separate.
   if (elsewhere && (::unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) != 0 ||
                     ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
                     ::mount("tmpfs", "/dev", "tmpfs", 0, nullptr) != 0)) {

@@ -103,7 +103,7 @@ def guest(rodeo, tmp_path):
 
 
 def commands(log):
-    """(arguments, output, status) of each command."""
+    """Returns (arguments, output, status) of each command."""
     said = []
     for part in log.split("\ncommand: rodeo ")[1:]:
         arguments, rest = part.split("\n", 1)

@@ -16,7 +16,7 @@ PARTS = ["card", "router", "readout-1", "readout-2", "supervisor", "node-1", "no
 
 
 def parts_of(number):
-    """{name: pid} of the processes of a demo, given its process; names as in the system file."""
+    """Returns {name: pid} of the processes of a demo, given its process; names as in the system file."""
     found = {}
     for process in Path("/proc").iterdir():
         try:

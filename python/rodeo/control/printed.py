@@ -46,7 +46,7 @@ def plain(text):
 
 
 def plain_lines(text, indent=""):
-    """The same for several lines; lines after the first are indented, so that none looks like another record."""
+    """Like plain(), for several lines. Lines after the first are indented, so that no line looks like another record."""
     return f"\n{indent}".join(map(plain, text.split("\n")))
 
 

@@ -102,7 +102,7 @@ class Events:
         return self._pieces(fields, library, decoder, None).read()
 
     def iterate(self, fields=None, events=10_000, library="np", decoder=None):
-        """As read(), but in pieces of `events` events, for files that do not fit into memory. The error of a damaged event is raised after the piece with the
+        """Like read(), but in pieces of `events` events, for files that do not fit into memory. The error of a damaged event is raised after the piece with the
         events before it; the iterator then continues with the events after it."""
         if events < 1:
             raise ValueError(f"a piece has at least 1 event, not {events}")

@@ -119,7 +119,7 @@ class FarmLoad:
         if released.returncode != 0:
             raise LoadFailed(f"the trigger cannot be released: {released.stderr.strip()}")
         self._until(self._follows_the_trigger, "events come with the trigger")
-        # The same warm-up as with emulators: congestion windows open, and the initial burst has passed.
+        # Warms up as with emulators: congestion windows open, and the initial burst passes.
         end = time.monotonic() + max(WARM_UP, 12 * len(self.nodes) / float(self.settings["rate"]))
         self._until(
             lambda: time.monotonic() > end and all(self._decided(status) > 0 for status in self._nodes()),

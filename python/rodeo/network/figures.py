@@ -218,7 +218,7 @@ def forms(size, rate):
 
 
 def statistics(rows, value, **wanted):
-    """(mean, standard deviation, number) of a column over the rows that have these values."""
+    """Returns (mean, standard deviation, number) of a column over the rows that have these values."""
     values = [
         row[value] for row in rows if row.get(value) is not None and all(row[key] == one for key, one in wanted.items())
     ]

@@ -27,7 +27,7 @@ class Simulation:
 
 
 def drops_at_all(**settings):
-    """Whether the network drops anything. As simulate(), but the run ends soon after its first drop, which saves much time."""
+    """Whether the network drops anything. It works like simulate(), but the run ends soon after its first drop, which saves much time."""
     return module.simulate(scenario.texts(settings), until_drop=True)["numbers"]["drops"] > 0
 
 

@@ -133,8 +133,8 @@ def need(settings, seed):
 
 
 def distribution(maxima):
-    """(function, description): function(confidence) is the value that a further run exceeds with probability 1 - confidence, but at least the
-    largest maximum. It is from a generalised extreme value distribution if the maxima scatter."""
+    """Returns (function, description). A further run exceeds function(confidence) with probability 1 - confidence; the value is at least the largest maximum.
+    If the maxima scatter, the function comes from a generalised extreme value distribution."""
     maxima = np.asarray(maxima, float)
     largest = float(maxima.max())
     if maxima.std() <= 1e-3 * maxima.mean():
@@ -157,7 +157,7 @@ def distribution(maxima):
 
 
 def drops_of(runner, settings, seeds, stop_at_first=False, phase="runs"):
-    """{seed: drops} with a finite buffer. With stop_at_first it stops at the first seed with drops and does not count these."""
+    """Returns {seed: drops} with a finite buffer. With `stop_at_first` it ends soon after the first drop; the numbers then tell only whether there are drops."""
     settings = {**settings, "only_drops": True} if stop_at_first else settings
     batch = 2 if stop_at_first else len(seeds)
     found = {}
@@ -217,7 +217,7 @@ def vary(runner, settings, seeds):
 
 
 def tolerant_need(settings, seed):
-    """As need(), but None if the network cannot carry the variant's load."""
+    """Like need(), but returns None if the network cannot carry the variant's load."""
     try:
         return (yield from need(settings, seed))
     except ValueError:

@@ -18,7 +18,7 @@ def points(axes):
 
 
 def sequences(job):
-    """{(point number, repeat): generator of its runs}, and the points."""
+    """Returns ({(number of the point, repeat): generator of its runs}, points)."""
     sweep = job["sweep"]
     all_points = points(sweep["axes"])
     made = {}

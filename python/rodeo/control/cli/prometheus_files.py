@@ -28,7 +28,7 @@ def expression_of(rule, system):
 
 
 def rules(system):
-    """[{"alert", "expr", "for", "labels", "annotations"}] of a System, without disabled rules and rules without an expression."""
+    """Returns [{"alert", "expr", "for", "labels", "annotations"}] of a System, without disabled rules and rules without an expression."""
     found = [
         _entry(
             "control_room_gone",

@@ -129,7 +129,7 @@ def rows_out(options, keys, rows, text):
 
 
 def newest(options, limit=0, before=None, filters=None):
-    """(the newest `limit` rows of runs, 0: all; whether older ones exist). Reads in pieces, so that the length of the database is not limited."""
+    """Returns (the newest `limit` rows of runs, 0: all; whether older ones exist). Reads in pieces, so that the length of the database is not limited."""
     from rodeo.control.database import queries
 
     rows, wanted = [], limit + 1 if limit else sys.maxsize

@@ -39,7 +39,7 @@ class AgentHost(Host):
 
     @abstractmethod
     async def connect(self):
-        """(reader, writer) of a connection to the agent; starts the agent if needed. Refused, OSError."""
+        """Returns (reader, writer) of a connection to the agent; starts the agent if needed. Refused, OSError."""
 
     async def open(self):
         await self.reached()

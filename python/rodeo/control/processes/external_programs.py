@@ -52,7 +52,7 @@ class External:
         ]
 
     def kept(self):
-        """{name with labels: value} of the values kept with a run, at most MOST_KEPT."""
+        """Returns {name with labels: value} of the values kept with a run, at most MOST_KEPT."""
         found = {}
         for name in self.entry.keep:
             if self.entry.format == "json":
@@ -84,7 +84,7 @@ class External:
 
 
 def parsed_selector(text):
-    """(name, {label: value}) of NAME{LABEL="VALUE"}; None if the text is not a selector."""
+    """Returns (name, {label: value}) of NAME{LABEL="VALUE"}; None if the text is not a selector."""
     found = SELECTOR.fullmatch(text)
     if found is None:
         return None
@@ -105,7 +105,7 @@ def written(name, labels):
 
 
 def values_of(text, form):
-    """{name: [(labels, value)]} of an answer. ValueError with the reason if it is invalid."""
+    """Returns {name: [(labels, value)]} of an answer. ValueError with the reason if it is invalid."""
     found, count = {}, 0
     for name, labels, value in (_of_json if form == "json" else _of_prometheus)(text):
         count += 1

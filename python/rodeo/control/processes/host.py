@@ -120,16 +120,16 @@ class Host(ABC):
         await self.request("forget", name=name)
 
     async def health(self, temperatures=True):
-        """{time_ns: its clock (UTC), temperatures: {sensor: degrees Celsius}}."""
+        """Returns {time_ns: its clock (UTC), temperatures: {sensor: degrees Celsius}}."""
         answer = await self.request("health", timeout_s=5.0, temperatures=bool(temperatures))
         return answer if isinstance(answer, dict) else {}
 
     async def disk(self, path):
-        """{free, total} in bytes of the file system of `path`. Refused(control.disk)."""
+        """Returns {free, total} in bytes of the file system of `path`. Refused(control.disk)."""
         return await self.request("disk", path=os.fspath(path))
 
     async def sha256(self, paths):
-        """{path: hex} of files, without unreadable ones."""
+        """Returns {path: hex} of files, without unreadable ones."""
         return await self.request("sha256", timeout_s=3600.0, paths=[os.fspath(path) for path in paths])
 
     async def read(self, path, most):

@@ -14,7 +14,7 @@ TRIES = 4  # the quickest answer is used
 
 
 def offset_of(answers):
-    """(offset of a clock [s], error [s]) from [(asked, told, answered)] in ns: `told` is that clock's time, the others are ours. The quickest answer
+    """Returns (offset of a clock [s], error [s]) from [(asked, told, answered)] in ns: `told` is that clock's time, the others are ours. The quickest answer
     counts: `told` lies between `asked` and `answered`, so the error is at most half of this interval. (None, None) without an answer."""
     good = [(answered - asked, told - (asked + answered) / 2) for asked, told, answered in answers if answered >= asked]
     if not good:
@@ -69,5 +69,5 @@ class HostLooks:
             self.temperatures.pop(name, None)
 
     def off_by(self):
-        """{host: least possible offset of its clock in seconds}."""
+        """Returns {host: least possible offset of its clock in seconds}."""
         return {name: certain(*found) for name, found in self.offsets.items()}

@@ -85,7 +85,7 @@ def variable_of(pid, variable):
 
 
 def marked(variable):
-    """(pid, value) of this user's processes that had the variable in their environment at exec; forked children inherit it."""
+    """Yields (pid, value) of this user's processes that had the variable in their environment at exec; forked children inherit it."""
     for entry in Path("/proc").iterdir():
         value = variable_of(entry.name, variable) if entry.name.isdigit() else None
         if value is not None:
@@ -98,7 +98,7 @@ def processes_with(variable, value):
 
 
 def sessions_with(variable, beginning):
-    """(rest of the value, pid) of session leaders whose variable begins with `beginning`; of several with one value the oldest."""
+    """Returns (rest of the value, pid) of session leaders whose variable begins with `beginning`; of several with one value the oldest."""
     oldest = {}
     for pid, value in marked(variable):
         found = seen(pid) if value.startswith(beginning) else None

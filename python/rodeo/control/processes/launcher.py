@@ -1,4 +1,4 @@
-"""Starts and ends processes of the system through their hosts, and waits for them. The transitions decide which and when."""
+"""Starts and ends processes of the system through their hosts, and waits for them. The transitions decide which processes, and when."""
 
 import asyncio
 import contextlib
@@ -90,7 +90,7 @@ class Launching:
         )
 
     async def _check_all(self, wanted):
-        """{name: Configured} of {name: (member, settings)}, CHECKS_AT_ONCE at a time; raises the first error in order."""
+        """Checks {name: (member, settings)}, CHECKS_AT_ONCE at a time, and returns {name: Configured}. Of several errors raises the first in this order."""
         several = asyncio.Semaphore(CHECKS_AT_ONCE)
 
         async def one(member, settings):

@@ -158,7 +158,7 @@ def time_of(marks, end):
 
 
 def lines_backwards(path, most, end=None):
-    """(line, offset of its end) of a file, backwards from `end` (default: its end), at most `most` bytes. Nothing without a file."""
+    """Yields (line, offset of its end) of a file, backwards from `end` (default: its end), at most `most` bytes. Nothing without a file."""
     try:
         with open(path, "rb") as file:
             end = min(file.seek(0, os.SEEK_END), 2**63 if end is None else end)

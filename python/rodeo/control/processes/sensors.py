@@ -6,7 +6,7 @@ MOST = 256
 
 
 def temperatures(root="/"):
-    """{sensor: degrees Celsius}, from hwmon, else from thermal zones. The names are those in the metrics of processes (src/process/host_health.cpp)."""
+    """Returns {sensor: degrees Celsius}, from hwmon, else from thermal zones. The names are those in the metrics of processes (src/process/host_health.cpp)."""
     found = {}
     for chip in _entries(Path(root) / "sys/class/hwmon"):
         chip_name = _text(chip / "name") or chip.name

@@ -92,7 +92,7 @@ class Book:
 
     @property
     def known(self):
-        """(process, metric) pairs that had a value since the process began to run: a lost one is an alarm."""
+        """Returns (process, metric) pairs that had a value since the process began to run: a lost one is an alarm."""
         return frozenset((name, metric) for name, metrics in self._known.items() for metric in metrics)
 
     def learn(self, derived, process_numbers):
@@ -215,7 +215,7 @@ class Book:
         return alarm
 
     def shelf(self):
-        """{cause: {"by", "until_ns"}}, for the next controller."""
+        """Returns {cause: {"by", "until_ns"}}, for the next controller."""
         return {cause: dict(one) for cause, one in self._shelf.items()}
 
     def _on_shelf(self, alarm):

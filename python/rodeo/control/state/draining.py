@@ -14,7 +14,7 @@ class Draining:
         self.began_s = self.since_s = self.before = None
 
     def done(self, cards, routers, now_s):
-        """(whether it is over, sentences on what each router still has). `cards`, `routers`: {name: status} of processes that answer now."""
+        """Returns (whether it is over, sentences on what each router still has). `cards`, `routers`: {name: status} of processes that answer now."""
         left = unread(self.cards_before, cards, self.routers_before, routers)
         held = {name: _held(status) for name, status in sorted(routers.items())}
         if not left and not any(held.values()):

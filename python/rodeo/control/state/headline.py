@@ -173,7 +173,7 @@ def _lost(status):
 
 
 def loss(flow, partial_limit_ppm):
-    """{"process", "stage"} of a loss that stops nothing: a link is silent, or whole events lack the fragments of a readout. None without one."""
+    """Returns {"process", "stage"} of a loss that stops nothing: a link is silent, or whole events lack the fragments of a readout. None without a loss."""
     if flow.silent:
         first = flow.silent[0]
         return {"process": first.process, "stage": first.what}
@@ -183,10 +183,10 @@ def loss(flow, partial_limit_ppm):
 
 
 def first_cause(derived, looks, limited, *, run, standing, stalled=None, lost=None):
-    """{"process", "stage"} that delays the data, None if nothing does or the cause is unknown. A process of the data path that is gone or silent takes
-    precedence over the reports of waiting processes, because they wait for it; of several, the one that went first. A process that is left out delays
-    nothing. `limited`: numbers.limited_by(). `lost`: loss(); processes may wait for what was lost, so it takes precedence over their reports.
-    `standing`: the data are delayed now. `stalled`: the readout that builds nothing while others build, used only if no other cause is known."""
+    """Returns the {"process", "stage"} that delays the data; None if no process delays them, or if the cause is unknown. A process of the data path that is
+    gone or silent takes precedence over the reports of waiting processes, because they wait for it. Of several, the first to go is the cause. A process that
+    is left out delays nothing. `limited`: numbers.limited_by(). `lost`: loss(); it takes precedence over reports, because processes may wait for the lost
+    data. `standing`: the data are delayed now. `stalled`: the readout that builds nothing while others build; it counts only if no other cause is known."""
     if run is None:
         return limited
     ours = [

@@ -36,11 +36,11 @@ class Moment:
     left_out: frozenset = frozenset()
 
     def of(self, kind):
-        """{name: status} of the processes of a kind that have a status and are not left out."""
+        """Returns {name: status} of the processes of a kind that have a status and are not left out."""
         return {name: status for name, status in self.all_of(kind).items() if status}
 
     def all_of(self, kind):
-        """The same with processes without a status."""
+        """Like of(), with the processes that have no status."""
         return {
             name: status
             for name, (its_kind, status) in self.statuses.items()
@@ -93,7 +93,7 @@ def events_of(status, per_event=None):
 
 
 def authorities(moment):
-    """{emulator: status} of the emulators that assign triggers and follow no other."""
+    """Returns {emulator: status} of the emulators that assign triggers and follow no other."""
     return {
         name: status
         for name, status in moment.of("emulator").items()
@@ -199,7 +199,7 @@ def _partial_ppm(before, after):
 
 
 def _rates(before, after, statuses, path):
-    """{name: counter per second or None}."""
+    """Returns {name: counter per second or None}."""
     return {name: _rate(before, after, name, lambda one: value(one, *path)) for name in statuses}
 
 
@@ -258,7 +258,7 @@ def _chunks(readouts, after, cards_at_start):
 
 
 def card_losses(before, after):
-    """{reason: chunks} that emulated cards lost between two statuses {emulator: status}, with the names of the demo: card_dropped and so on."""
+    """Returns {reason: chunks} that emulated cards lost between two statuses {emulator: status}, with the names of the demo: card_dropped and so on."""
     lost = {}
     for name, status in after.items():
         if not before.get(name):
@@ -332,8 +332,8 @@ def _stands(after):
 
 
 def _limited_by(before, after):
-    """{"process", "stage"} or None, from what the processes report that they wait for: the cause furthest downstream, because it delays all stages before it.
-    A busy card is delayed by the stages after it; so it is named only without readouts and routers."""
+    """Returns {"process", "stage"} or None, from the processes' reports on what they wait for. Of several causes it chooses the one furthest downstream,
+    because that one delays all stages before it. A busy card is the cause only without readouts and routers, because later stages make it busy."""
     for name, status in after.of("supervisor").items():
         if status.get("limited_by") not in (None, "", "nothing"):
             slow = _slow_recorder(before, after) if status["limited_by"] == "filter nodes" else None
@@ -414,7 +414,7 @@ def links_of(moment, silent=(), most=16):
 
 
 def counters_of(report):
-    """{name: value} of a report: chunks by fate, fragments, bytes, a farm's events by fate, and the input's own counters."""
+    """Returns {name: value} of a report: chunks by fate, fragments, bytes, a farm's events by fate, and the input's own counters."""
     if not report:
         return {}
     found = (

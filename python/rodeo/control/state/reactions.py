@@ -45,7 +45,7 @@ class Disk:
 
 
 def react(derived, looks, *, run=None, act=None, memory=None, now_s, choose_limit_s=60.0, disk=None):
-    """(tuple of Reactions, the new Memory). Called at each look; the caller carries them out in order, and also keeps the Memory in the database.
+    """Returns (tuple of Reactions, the new Memory). Called at each look; the caller carries them out in order, and also keeps the Memory in the database.
     `now_s`: monotonic."""
     memory = memory or Memory()
     reactions = []

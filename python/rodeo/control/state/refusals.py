@@ -18,7 +18,7 @@ def refusals(
     clock_limit_s=None,
     alarms=(),
 ):
-    """{command: None if it is possible now, else the reason, one sentence}. Pure. Role and lease are checked elsewhere.
+    """Returns {command: None if it is possible now, else the reason, one sentence}. Pure. Role and lease are checked elsewhere.
 
     `alarms`: the standing ones (alarms.Alarm); `clocks` {host: clock offset in seconds, None: unknown}; `disk_seconds_left` counts for a start only if it is
     known.

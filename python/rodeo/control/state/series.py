@@ -88,8 +88,8 @@ class Series:
         self._fine.add(time_s, kept)
 
     def get(self, names=None, seconds=300.0):
-        """{"step_s", "time_s": [...], "values": {name: [number or None, ...]}} of the last `seconds` before the last point; from the coarse ring if the
-        fine one does not reach so far back. Unknown names are left out."""
+        """Returns {"step_s", "time_s": [...], "values": {name: [number or None, ...]}} of the last `seconds` before the last point. The values come from the
+        coarse ring if the fine one does not reach so far back. Unknown names are left out."""
         last = self._fine.last_s
         if last is None:
             return {"step_s": self._step_s, "time_s": [], "values": {}}

@@ -392,7 +392,7 @@ _HELD = _compiled({(key if key.endswith("?") else key + "?"): one for key, one i
 
 
 def checked(kind, status):
-    """(`status` without values of a wrong type; problems: a tuple of at most 16 sentences, and the number of further ones).
+    """Returns (`status` without values of a wrong type, problems). The problems are at most 16 sentences, and one with the number of further ones.
 
     A table keeps its valid values; an item of a list that lacks a needed key is left out completely.
     kind: of SHAPES, or program. Undeclared keys are left out. Never raises.

@@ -77,12 +77,12 @@ class Watch:
             del self._before[key]
 
     def is_gone(self, one):
-        """Whether an earlier value is missing now. A value missing from an external program that answers is gone from the begin: its name may be wrong."""
+        """Whether a value is missing that was there before. If an external program answers without it, it counts as gone at once: its name may be wrong."""
         return not one.there and ((one.rule.name, one.subject) in self._known or one.external)
 
 
 def _values(rule, numbers, looks, phases, process_numbers, externals):
-    """(subject, value or None) of a rule."""
+    """Yields (subject, value) for each subject of a rule; the value is None if unknown."""
     if not rule.of:
         yield "", number((numbers or {}).get(rule.value))
     elif rule.of in externals:

@@ -184,7 +184,7 @@ def _unheard_of(look):
 
 
 def _state(seen):
-    """(state, what, heal)."""
+    """Returns the fields (state, what, heal) of Derived."""
     act = seen.act
     if act is not None and act.name not in _SHORT_ACTS:
         return (*_under_act(seen, act.name), None)

@@ -4,7 +4,7 @@ from rodeo.control.refused import Refused
 
 
 def hosts_of(system, patience=1.0):
-    """{name: Host} for this host and every host named in a class, not opened yet. Refused(control.launcher)."""
+    """Returns {name: Host} for this host and every host named in a class, not opened yet. Refused(control.launcher)."""
     from rodeo.control.processes.hosts.local import LocalHost
 
     entries = {each.name: each for each in system.hosts}

@@ -138,7 +138,7 @@ async def last_words(stream):
 
 
 async def said(*argv, seconds, input=None):
-    """(exit status, output, error output) of a short command. Refused(control.launcher) if it does not exist, control.host_silent if it takes longer."""
+    """Returns (exit status, output, error output) of a short command. Refused: control.launcher (it does not exist), control.host_silent (it takes longer)."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,

@@ -44,8 +44,8 @@ HOPELESS = (
 
 
 def job_of(answer):
-    """(id, state, why) of a living job from squeue's lines `id|state|reason`; of several, first a running, then a waiting, then an ending one; None without
-    one. Pure."""
+    """Returns (id, state, why) of a living job from squeue's lines `id|state|reason`; None if there is no job. Of several jobs it prefers a running one, then a
+    waiting one, then an ending one. Pure."""
     found = []
     for line in answer.splitlines():
         number, state, why = (line.strip().split("|", 2) + ["", ""])[:3]
@@ -76,7 +76,7 @@ class SlurmHost(RemoteHost):
     # The job
 
     async def job(self):
-        """(id, state, why) of our job, or None. Refused(control.host_silent) if Slurm does not answer."""
+        """Returns (id, state, why) of our job, or None. Refused(control.host_silent) if Slurm does not answer."""
         status, out, complaint = await said(
             "squeue",
             "--noheader",
