@@ -5,7 +5,7 @@ Testbed: two Xeon Gold 5218 (32 cores), 100 GbE with RoCE, data from a second co
 """
 
 NETWORK_BITS_PER_SECOND = 91.3e9  # section IX.B, ib_send_bw
-NETIO_OVERHEAD_BYTES = 12  # of each chunk, eq. (5)
+NETIO_OVERHEAD_BYTES = 12  # overhead of each chunk, eq. (5)
 LINKS_PER_CARD = 192  # Table I
 
 RUN3_RATE_HZ = 100e3  # section VII

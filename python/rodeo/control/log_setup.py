@@ -10,7 +10,7 @@ from rodeo.control.paths import needed
 from rodeo.control.printed import plain_lines
 from rodeo.control.refused import Refused
 
-LONGEST_FILE = 16 * 1024 * 1024  # bytes; then it is renamed to NAME.jsonl.1
+LONGEST_FILE = 16 * 1024 * 1024  # a file with so many bytes is renamed to NAME.jsonl.1
 LINES_PER_S, BURST = 2000.0, 4000.0
 LEVELS = {
     logging.DEBUG: "debug",

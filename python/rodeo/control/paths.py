@@ -13,7 +13,7 @@ from rodeo.control.refused import Refused
 from rodeo.missing import remedy
 
 ROOM = ".room"  # the Unix socket of a control room is SYSTEM.room; the running room holds the lock SYSTEM.room.lock
-LONGEST_SOCKET = 107  # bytes of a Unix socket's path that the kernel accepts
+LONGEST_SOCKET = 107  # the kernel accepts so many bytes as the path of a Unix socket
 
 
 def is_own_directory(path):
@@ -32,7 +32,7 @@ def runtime_directory(make=True) -> Path:
         directory = Path(own)
     elif (session := os.environ.get("XDG_RUNTIME_DIR")) and is_own_directory(
         session
-    ):  # under `sudo` it belongs to the calling user
+    ):  # under `sudo`, XDG_RUNTIME_DIR belongs to the calling user
         directory = Path(session) / "rodeo"
     else:
         directory = Path(f"/tmp/rodeo-{os.geteuid()}")
@@ -99,7 +99,7 @@ def hold(path):
     """Takes the exclusive lock `path`.lock and returns its open file, or None if a living process holds it. Closing the file releases the
     lock; remove_held() also removes the files."""
     lock = Path(f"{path}.lock")
-    for _ in range(100):  # the former holder removes the file: then our lock is on a file without a name
+    for _ in range(100):  # the former holder may remove the file; then our lock is on a file without a name
         file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -91,7 +91,7 @@ def decode_columns(columns, fields, decoders, paths):
             made = one(chunks)
         except Exception as error:
             if len(chunks) == 0:
-                continue  # an error without chunks is ignored: a decoder need not support this case
+                continue  # a decoder need not support a call without chunks, so its error is ignored
             raise _decoder_error(one, error, chunks, columns, of_event, paths) from error
         for name, value in made.items():
             if isinstance(value, Jagged):

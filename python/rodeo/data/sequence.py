@@ -8,7 +8,7 @@ from rodeo.data.decoder import decode_columns, decoders_of, fields_for_decoders
 
 _EVENT_FIELDS = tuple(name for name in FIELDS if "." not in name)
 _MOST = (1 << 64) - 1
-_NAMED = 5  # ids that an error lists
+_NAMED = 5  # limit of the ids that an error lists
 
 
 class Events:

@@ -62,7 +62,7 @@ class Written(io.RawIOBase):
         return self.file.tell()
 
     def flush(self):
-        pass  # nothing is buffered
+        pass  # this file buffers nothing
 
     def readable(self):
         return True

@@ -10,7 +10,7 @@ import time
 from rodeo.data_tools.running import Refused, end, names, run, say
 
 _TOLD_S = 0.5
-_MOST_IN_TURN = 3  # gives up then: a function that hangs at each event would never end
+_MOST_IN_TURN = 3  # gives up after this number of hangs in a row: a function that hangs at each event would never end
 
 
 def function_of(text):
@@ -80,7 +80,7 @@ def judge(text, hang_s, paths):
             told = now
         try:
             event = events[number]
-        except ValueError:  # a damaged event, which the function does not see
+        except ValueError:  # the event is damaged, so the function does not see it
             answers.write(b"0")
             continue
         answer = _answer(function, file, number, event, hang_s)

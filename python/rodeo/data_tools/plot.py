@@ -82,7 +82,7 @@ def named_links(events, files):
         try:
             strings = events.info(number).get("free_strings", [])
         except ValueError:
-            continue  # reading its events reports the error
+            continue  # the error is reported when the file's events are read
         for text in strings:
             match = LINKS.fullmatch(text)
             for first, count in LINK.findall(match[2]) if match else ():

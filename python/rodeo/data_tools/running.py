@@ -74,7 +74,7 @@ def run(work, *arguments):
         say("interrupted: the unfinished output was removed")
         return FAILED
     except BrokenPipeError:
-        return FAILED  # the reader has ended, and reports why
+        return FAILED  # the reader has ended and reports the reason
     except Exception as error:
         if os.environ.get("RODEO_LOG") == "debug":
             import traceback
@@ -96,7 +96,7 @@ def end(status):
 def _said(error):
     if isinstance(error, Refused):
         return str(error), error.code
-    if isinstance(error, ValueError) and str(error).startswith("error["):  # raised by rodeo.data
+    if isinstance(error, ValueError) and str(error).startswith("error["):  # rodeo.data has raised this error
         return str(error), getattr(error, "code", "")
     if isinstance(error, MemoryError):
         return (
@@ -153,12 +153,12 @@ def new_file(path):
         with open(part, "rb") as written:
             os.fsync(written.fileno())
         try:
-            os.link(part, path)  # unlike a rename, does not overwrite a file created in the meantime
+            os.link(part, path)  # a link, unlike a rename, does not overwrite a file created in the meantime
         except FileExistsError:
             raise Refused(
                 "file.exists", "is there already", path, "it was created during the conversion: name another file"
             ) from None
-        except OSError:  # a file system without links
+        except OSError:  # the file system has no links
             if os.path.lexists(path):
                 raise Refused(
                     "file.exists", "is there already", path, "it was created during the conversion: name another file"
@@ -166,7 +166,7 @@ def new_file(path):
             os.rename(part, path)
     except BrokenPipeError:
         raise
-    except OSError as error:  # names the output, not the temporary file
+    except OSError as error:  # the error names the output, not the temporary file
         if error.filename is not None and os.fspath(error.filename) != part:
             raise
         raise Refused(

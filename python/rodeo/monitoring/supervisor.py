@@ -27,7 +27,7 @@ class Count:
 
     def __init__(self):
         self.threw = self.hung = 0
-        self.last_place = ""  # the last one reported
+        self.last_place = ""  # the last place that was reported
         self.left_out = False
 
 

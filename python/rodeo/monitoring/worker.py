@@ -66,7 +66,7 @@ class _Worker:
         self.events, self.missed, self.damaged = carry_on["events"], carry_on["missed"], 0
         self.next_snapshot = 0.0
         self.samples = self.opened = None
-        self.told_of = 0  # damaged events reported so far
+        self.told_of = 0  # number of damaged events reported so far
         self.threw = {}  # by monitor: count, place and text of the errors since the last snapshot
         for one in monitors:
             one.histograms.update(carry_on["histograms"].get(one.name, {}))
@@ -82,12 +82,12 @@ class _Worker:
                 event = None
             except StopIteration:
                 break
-            except ValueError as error:  # the publisher refuses, or sends something that is not an event
+            except ValueError as error:  # the publisher refuses, or has sent something that is not an event
                 raise MonitorError.of(str(error), REFUSED if self.source["network"] else FAILED) from error
             if event is not None:
                 self._show(event)
             self._send_snapshot()
-        sys.stdout.flush()  # an incomplete last line
+        sys.stdout.flush()  # the last line may be incomplete
         self._send_snapshot(last=True)
 
     def _open(self):
@@ -131,7 +131,7 @@ class _Worker:
             traceback.print_exception(error)
         if isinstance(error, MemoryError):
             self.left_out.add(one.name)
-            one.histograms.clear()  # the supervisor keeps those sent last
+            one.histograms.clear()  # the supervisor keeps the histograms that were sent last
             why = (
                 str(error)
                 if isinstance(error, TooLarge)

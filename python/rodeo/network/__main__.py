@@ -250,7 +250,7 @@ def plot(arguments):
     def show(column, text):
         try:
             return f"{column.replace('_', ' ')} {scenario.readable({column: text})[column]}"
-        except (ValueError, KeyError):  # a result, not a setting
+        except (ValueError, KeyError):  # the name is that of a result, not of a setting
             return f"{column} = {text}"
 
     plots.lines(ax, rows, x, y, by, (x_scale, y_scale), order, show)
@@ -425,7 +425,7 @@ def main():
     if "RODEO" in os.environ:
         from .executors import end_with_parent
 
-        end_with_parent(signal.SIGTERM)  # end with the command, even if it is killed
+        end_with_parent(signal.SIGTERM)  # the process ends with the command, even if the command is killed
     try:
         return arguments.action(arguments)
     except KeyboardInterrupt:

@@ -123,7 +123,7 @@ class Local:
         return done, futures - done
 
     def close(self):
-        if self.running:  # after an error or Ctrl-C: results of running tasks are not needed
+        if self.running:  # after an error or Ctrl-C, the results of running tasks are not needed
             for worker in multiprocessing.active_children():
                 worker.terminate()
         self.pool.shutdown(wait=True, cancel_futures=True)

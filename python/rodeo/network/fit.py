@@ -11,8 +11,8 @@ import numpy as np
 
 # Terms are products of powers of S [MB] and f [kHz]: (power of S, power of f).
 MODELS = {
-    "surface": ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)),  # the paper's shape, every term free
-    "through zero": ((1, 0), (2, 0), (1, 1), (2, 1)),  # no buffer for no event
+    "surface": ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)),  # the paper's shape, with every term free
+    "through zero": ((1, 0), (2, 0), (1, 1), (2, 1)),  # without events no buffer is needed
     "large load": ((1, 0), (2, 1)),  # limit of the closed form when many events overlap: a S + b f S^2
 }
 

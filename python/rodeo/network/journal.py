@@ -28,7 +28,7 @@ class Journal:
         self.database.execute("PRAGMA journal_mode=WAL")
         self.database.execute(
             "PRAGMA synchronous=NORMAL"
-        )  # with WAL: consistent after a kill; a power cut may lose the last rows
+        )  # with WAL the file is consistent after a kill; a power cut may lose the last rows
         self.database.execute(
             "CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, method TEXT NOT NULL, settings TEXT NOT NULL, result TEXT NOT NULL,"
             " ended REAL NOT NULL, seconds REAL NOT NULL, host TEXT NOT NULL, revision TEXT NOT NULL)"

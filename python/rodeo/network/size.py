@@ -14,10 +14,10 @@ from .journal import Journal
 from .methods import Task
 from .runner import Runner
 
-PROOF_SEEDS_FROM = 1_000_000  # far from the seeds of the fit
+PROOF_SEEDS_FROM = 1_000_000  # these seeds are far from those of the fit
 NINE_TENTHS = 0.9
 INTERVALS = {"hour": 3600.0, "day": 86400.0, "year": 86400.0 * 365}  # running time between two runs with drops
-IP_TCP_BYTES, ETHERNET_BYTES = 52, 14  # per packet in the closed forms
+IP_TCP_BYTES, ETHERNET_BYTES = 52, 14  # header bytes of a packet in the closed forms
 
 # Variants of one assumption at a time, with the settings that they change. A variant equal to the scenario is left out.
 ASSUMPTIONS = {
@@ -157,7 +157,7 @@ def distribution(maxima):
 
 
 def drops_of(runner, settings, seeds, stop_at_first=False, phase="runs"):
-    """Returns {seed: drops} with a finite buffer. With `stop_at_first` it ends soon after the first drop; the numbers then tell only whether there are drops."""
+    """Returns {seed: drops} with a finite buffer. With `stop_at_first` it ends soon after the first drop; the numbers then tell only whether drops occur."""
     settings = {**settings, "only_drops": True} if stop_at_first else settings
     batch = 2 if stop_at_first else len(seeds)
     found = {}

@@ -6,7 +6,7 @@ import re
 from rodeo.control.state.room_metrics import METRICS
 
 METRIC = re.compile(r"\b(rodeo_room_[a-z_]+)(\{)?")
-WAY = {"alarm": "critical", "warning": "warning"}  # the usual severities of Alertmanager
+WAY = {"alarm": "critical", "warning": "warning"}  # the severities that Alertmanager usually has
 
 
 def of_system(expression, system):

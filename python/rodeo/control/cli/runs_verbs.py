@@ -11,7 +11,7 @@ from rodeo import saying
 from rodeo.control.cli import help_text
 from rodeo.control.refused import Refused
 
-EXITS = {  # exit statuses from src/cli/explain/error_codes.md; others have 5 (refused)
+EXITS = {  # exit statuses from src/cli/explain/error_codes.md; other codes have 5 (refused)
     "control.argument": 2,
     "control.unknown_verb": 2,
     "control.which_database": 2,

@@ -441,7 +441,7 @@ def dispatch(argv):
 
 def exit_status(code):
     """The exit status of an error code, from `rodeo explain`; 5 (refused) for an unknown code."""
-    if code in EXITS:  # codes that occur without the command, and frequent ones
+    if code in EXITS:  # these codes occur without the command, or often
         return EXITS[code]
     with contextlib.suppress(Refused, OSError, ValueError, KeyError, subprocess.SubprocessError):
         asked = subprocess.run(

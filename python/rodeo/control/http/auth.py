@@ -129,7 +129,7 @@ class Door:
         """Writes an audit row for a refusal. Its origin is "door", because the client is not identified."""
         if (
             refused.code == "control.session"
-        ):  # a page left open asks every few seconds; this is not an attempt to enter
+        ):  # an open page asks every few seconds, which is no attempt to enter
             return
         untold = self.told.tell(self.desk.monotonic())
         if untold is not None:

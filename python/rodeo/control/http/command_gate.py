@@ -67,7 +67,7 @@ class Desk:
     def _done(self, task):
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # marks the exception as retrieved: the sender may be gone
+            task.exception()  # marks the exception as retrieved, because the sender may be gone
 
     async def _do(self, actor, name, arguments, fence):
         given = arguments

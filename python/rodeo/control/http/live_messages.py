@@ -6,8 +6,8 @@ import math
 BYTES_PER_S = 12_000.0  # a page may load 20 kB/s; the rest is for its logs and audit
 EVERY_S = 1.0  # the longest time between messages, so that a client knows the age of its data
 AT_ONCE_S = 0.2  # the shortest time between messages
-LATE_S = 3.0  # a client that read nothing for so long gets the whole document again
-LARGE = ("processes", "links", "hosts")  # members that grow with the system: sent when the allowance has room
+LATE_S = 3.0  # a client that has read nothing for this time gets the whole document again
+LARGE = ("processes", "links", "hosts")  # these members grow with the system; they are sent when the allowance has room
 ABSENT = object()
 
 

@@ -7,7 +7,7 @@ from rodeo.control.refused import Refused
 
 OF_ONE = 32  # limit of one browser session with all its windows, or of all programs with one role's token
 OF_ROLE = {"viewer": 96, "shifter": 96, "expert": 96, "unix": 128}  # separate limits: viewers do not block shifters
-MOST_WAITING = 128  # connections of each entrance
+MOST_WAITING = 128  # limit of the waiting connections of each entrance
 
 
 class Shares:

@@ -26,7 +26,7 @@ from rodeo.saying import say
 from rodeo.signals import heard
 
 LOG = logging.getLogger("rodeo.control")
-LONGEST_HEAD = 16 * 1024  # bytes of a request before its body
+LONGEST_HEAD = 16 * 1024  # limit of a request's bytes before its body
 HEAD_S = 10.0  # a connection without a request is closed after this time
 
 
@@ -228,7 +228,7 @@ def _protocol(base):
             super().handle_websocket_upgrade(event)
 
         def _close_silent(self):
-            if self.scope is None:  # no complete request so far
+            if self.scope is None:  # the connection has sent no complete request so far
                 self.transport.close()
 
         def connection_lost(self, exc):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rodeo.control.refused import Refused
 from rodeo.control.state.commands import ROLES
 
-IDLE_S = 12 * 3600.0  # a session unused for so long ends
+IDLE_S = 12 * 3600.0  # a session ends when it was unused for this time
 MOST_SESSIONS = 256  # limit of each role; a further session ends the one that was idle longest
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "

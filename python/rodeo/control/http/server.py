@@ -19,7 +19,7 @@ LOG = logging.getLogger("rodeo.control.http.server")
 HERE = Path(__file__).parents[1]
 PAGE = (HERE / "page").resolve()  # build/python links to the sources
 LONGEST_WAIT_S = 30.0
-BODY_S = 10.0  # a body that takes longer is refused
+BODY_S = 10.0  # a request whose body takes longer is refused
 ENDED = 4401  # the close code of a WebSocket whose session has ended
 
 

@@ -29,7 +29,7 @@ from rodeo.signals import heard
 LOG = logging.getLogger("rodeo.agent")
 VERSION = 1
 SOCKET = ".agent"
-LONGEST_REQUEST = 4 * 1024 * 1024  # bytes of a request line
+LONGEST_REQUEST = 4 * 1024 * 1024  # limit of the bytes of a request
 MOST_CONNECTIONS = 32
 MOST_REQUESTS = 64  # limit of each connection; the agent reads no further request until it has answered one
 LONGEST_READ = 16 * 1024 * 1024
@@ -38,7 +38,7 @@ LONGEST_READ_OF_LOGS = 64 * 1024 * 1024
 LEASH_S = 60.0
 TICK_S = 1.0
 LEAVING_TICK_S = 0.1
-GRACE_S = 5.0  # between TERM and KILL, for processes ended by --end-after
+GRACE_S = 5.0  # pause between TERM and KILL for processes that --end-after ends
 
 
 class Agent:
@@ -64,7 +64,7 @@ class Agent:
         logs = self.children.logs_of()
         await asyncio.to_thread(
             bound_all, [*logs, *(str(Path(log).with_suffix(".jsonl")) for log in logs)]
-        )  # programs may not bound their own logs
+        )  # programs may not bound their own logs, so the agent does
         self.children.note_lengths()
         if self.leaving and not self.children.running():
             self.ended.set()
@@ -115,7 +115,7 @@ class Agent:
             pass
         finally:
             self._connections.discard(writer)
-            writer.close()  # requests in progress continue: a requested end happens
+            writer.close()  # the requests in progress continue, so that a requested end happens
 
     async def _answer(self, line, writer):
         number = None
@@ -304,7 +304,7 @@ async def serve(agent, socket_path):
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(agent.ended.wait(), LEAVING_TICK_S if agent.leaving else TICK_S)
     server.close()
-    await asyncio.sleep(0)  # lets answers in progress be written
+    await asyncio.sleep(0)  # lets the event loop write the answers in progress
 
 
 def main(argv=None):

@@ -44,7 +44,7 @@ KEPT = (
 )
 
 
-LAST_BYTES = 16 * 1024  # the end of a log in which the last error is searched
+LAST_BYTES = 16 * 1024  # the last error is searched in so many bytes at the end of a log
 LONGEST_ERROR = 200
 
 
@@ -113,9 +113,9 @@ class Children:
         self.logs, self.state_file = self.directory / "logs", self.directory / "agent.json"
         self.own_environment = {
             "RODEO_RUNTIME_DIR": str(paths.runtime_directory())
-        }  # it must listen where the agent asks
+        }  # a process must listen where the agent asks
         self.known = {}
-        self.marks = {}  # log -> Marks: the times of its lines
+        self.marks = {}  # log -> Marks, which date its lines
         self.hidden = {}  # pid of an orphan that removed the mark from its environment -> (start ticks, name of the process that owns it)
 
     # Begin

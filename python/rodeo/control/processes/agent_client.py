@@ -22,7 +22,7 @@ AGAIN_S = (
     2.0,
     4.0,
     8.0,
-)  # wait before the next attempt after 1, 2, ... failures in a row; until then requests fail at once
+)  # pause before the next attempt after 1, 2, ... failures in a row; until then requests fail at once
 
 
 class AgentHost(Host):
@@ -52,7 +52,7 @@ class AgentHost(Host):
             if self._failed is not None and time.monotonic() < self._again_s:
                 raise type(self._failed)(
                     self._failed.code, self._failed.what, self._failed.next
-                )  # a copy: the traceback of an object raised often would grow
+                )  # a copy of the error: an object that is raised often collects tracebacks
             self._opening = asyncio.ensure_future(self._open())
             self._opening.add_done_callback(self._opened)
         await asyncio.shield(self._opening)
@@ -80,7 +80,7 @@ class AgentHost(Host):
         if other is None:
             return
         await self._leave_other(other)
-        for attempt in range(MOST_ATTEMPTS, 0, -1):  # the other agent ends, and ours begins
+        for attempt in range(MOST_ATTEMPTS, 0, -1):  # waits until the other agent has ended and ours answers
             await asyncio.sleep(ATTEMPT_S)
             try:
                 if await self._say_hello() is None:
@@ -189,7 +189,7 @@ class AgentHost(Host):
                 try:
                     number = json.loads(line)["id"]
                 except (ValueError, TypeError, KeyError, RecursionError):
-                    break  # not an agent of Rodeo
+                    break  # the other end is not an agent of Rodeo
                 waiting = self._waiting.get(number)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(line)
@@ -207,4 +207,4 @@ class AgentHost(Host):
         return await self.request("ask", timeout_s=timeout_s + 2.0, name=name, request=request, within_s=timeout_s)
 
 
-LIMIT = LONGEST_ANSWER  # the longest line that a connection accepts, bytes
+LIMIT = LONGEST_ANSWER  # limit of a line from the agent, in bytes

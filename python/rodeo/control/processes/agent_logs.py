@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-LONGEST_LOG = 64 * 1024 * 1024  # bytes; checked once a second
-KEPT = 16 * 1024 * 1024  # bytes of the end that are kept, in NAME.log.1
-LONGEST_TAIL = 4 * 1024 * 1024  # bytes of the end that are searched
+LONGEST_LOG = 64 * 1024 * 1024  # limit in bytes, checked once a second
+KEPT = 16 * 1024 * 1024  # so many bytes at the end of a log are kept, in NAME.log.1
+LONGEST_TAIL = 4 * 1024 * 1024  # tail() searches so many bytes at the end of a log
 MOST_LINES = 10_000
-LONGEST_LINE = 4096  # characters of a line that are shown
+LONGEST_LINE = 4096  # limit of the shown characters of a line
 
 
 def opened(path):
@@ -49,7 +49,7 @@ def tail(path, lines, search=""):
         return []
     found = text.splitlines()
     if size > LONGEST_TAIL:
-        found = found[1:]  # the first line is cut
+        found = found[1:]  # the first line may be incomplete
     if search:
         found = [line for line in found if search.lower() in line.lower()]
     return [line[:LONGEST_LINE] for line in found[-max(0, min(lines, MOST_LINES)) :]] if lines > 0 else []

@@ -56,7 +56,7 @@ class Folders:
         waiting = self.waiting / process
         shutil.rmtree(
             waiting, ignore_errors=True
-        )  # it contains only empty directories: files are opened when a run starts
+        )  # the waiting place has only empty directories: files are opened when a run starts
         self._lead(process, waiting, writers)
 
     def assign(self, number, process, writers, name=None):

@@ -14,7 +14,7 @@ from rodeo.control.state.system_rules import number
 LOG = logging.getLogger("rodeo.control")
 LONGEST_ANSWER = 4 * 1024 * 1024  # bytes
 MOST_VALUES = 20_000
-MOST_KEPT = 500  # values of one program in a run
+MOST_KEPT = 500  # limit of the values of one program that a run keeps
 SELECTOR = re.compile(r"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(?:\{(.*)\})?\s*", re.DOTALL)
 LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 
@@ -173,7 +173,7 @@ class Externals:
                 one.took(await asyncio.to_thread(values_of, text, one.entry.format), time.time_ns())
             except asyncio.TimeoutError:
                 one.failed(f"it has not answered within {one.entry.timeout_s:g} s")
-            except Exception as error:  # no error may end this task
+            except Exception as error:  # an error must not end this task
                 one.failed(str(error) or type(error).__name__)
             await asyncio.sleep(max(0.1, one.entry.every_s - (time.monotonic() - began_s)))
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 from rodeo.control.refused import Refused
 
-MARK = "RODEO_PROCESS"  # in the environment of a process and its descendants: RUNTIME DIRECTORY:SYSTEM@HOST/NAME
+MARK = "RODEO_PROCESS"  # this variable of a process and its descendants has RUNTIME DIRECTORY:SYSTEM@HOST/NAME
 
 
 @dataclass(frozen=True)

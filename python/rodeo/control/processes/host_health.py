@@ -10,7 +10,7 @@ from rodeo.control.refused import Refused
 
 LOG = logging.getLogger("rodeo.control")
 EVERY_S = 10.0
-TRIES = 4  # the quickest answer is used
+TRIES = 4  # number of questions; the quickest answer counts
 
 
 def offset_of(answers):
@@ -64,7 +64,7 @@ class HostLooks:
                     }
         if answers:
             self.offsets[name], self.temperatures[name] = offset_of(answers), temperatures
-        else:  # old values are dropped
+        else:  # the host does not answer: its old values are dropped
             self.offsets.pop(name, None)
             self.temperatures.pop(name, None)
 

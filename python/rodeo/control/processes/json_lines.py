@@ -5,7 +5,7 @@ import json
 
 from rodeo.control.refused import Refused
 
-LONGEST_ANSWER = 64 * 1024 * 1024  # bytes: a status of a thousand links is a few hundred thousand
+LONGEST_ANSWER = 64 * 1024 * 1024  # limit in bytes; the status of a thousand links has a few hundred thousand
 
 
 async def ask(path, request, timeout_s):

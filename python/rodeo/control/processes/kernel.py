@@ -9,7 +9,7 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-LONGEST_ENVIRONMENT = 256 * 1024  # bytes read of a process's environment
+LONGEST_ENVIRONMENT = 256 * 1024  # limit of the bytes that are read of a process's environment
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def seen(pid):
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None
-    fields = text[text.rindex(b")") + 2 :].split()  # the name before it may contain any characters
+    fields = text[text.rindex(b")") + 2 :].split()  # the process's name comes before, and may contain any characters
     state = fields[0].decode()
     if state in "ZX":
         return None

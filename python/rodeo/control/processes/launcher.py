@@ -16,7 +16,7 @@ LOG = logging.getLogger("rodeo.control")
 ASK_S = 5.0  # a living process answers an order at once
 STOP_S = 5.0  # an abort waits so long for an orderly end, then sends TERM
 GRACE_S = 5.0  # an abort waits so long after TERM, then sends KILL
-LAST_WORDS = 5  # log lines of a process that did not become ready
+LAST_WORDS = 5  # number of shown log lines of a process that did not become ready
 
 
 class Late(Exception):
@@ -30,7 +30,7 @@ class Launching:
         self.c = c
         self.lines = {}  # settings of commands: class or process (None: all) -> KEY=VALUE
         self.configured = {}  # class -> Configured of its first process
-        self.before = {}  # class -> the same without the settings of the control room
+        self.before = {}  # class -> the same Configured without the settings of the control room
         self._checked = {}
 
     # Configuration

@@ -9,15 +9,15 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 LEVELS = ("debug", "info", "warning", "error")
-AUDIENCES = ("operator", "expert", "developer")  # each also sees the lines of the audiences before it
-LONGEST_SEARCH = 32 * 1024 * 1024  # bytes searched per process, newest first
+AUDIENCES = ("operator", "expert", "developer")  # each audience also sees the lines of the audiences before it
+LONGEST_SEARCH = 32 * 1024 * 1024  # limit of the searched bytes of a process, from the newest on
 LONGEST_MESSAGE = 4096  # characters
 MOST_RECORDS = 10_000
 BLOCK = 256 * 1024
-LONGEST_PLAIN = 2 * 1024 * 1024  # bytes searched of lines that are not JSON
+LONGEST_PLAIN = 2 * 1024 * 1024  # limit of the searched bytes of lines that are not JSON
 LONGEST_LINE = 64 * 1024
 FOLDED_OF = 10  # folding reads this multiple of the wanted lines
-DISORDER_NS = 60 * 10**9  # lines of a file may be out of order by so much: threads, clock adjustments
+DISORDER_NS = 60 * 10**9  # threads and clock adjustments may put lines of a file out of order by this time
 # Human-readable lines that the other file has as JSON: they are skipped, else they would appear twice.
 SAID_IN_JSON = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ (trace|debug|info|warning|error|critical|[DIWEC]) |\d\d:\d\d:\d\d [DIWEC] |error\[[a-z_.]+\]: |  rodeo explain \S+ says more$"
@@ -238,7 +238,7 @@ def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
     for line, end in lines_backwards(log, most):
         time_ns = time_of(marks, end)
         if first_ns and (time_ns is None or time_ns < first_ns):
-            break  # all further lines are older
+            break  # all further lines are older than the wanted ones
         bounds = [not_looked_at(process, time_ns)]
         text = line.decode(errors="replace").rstrip()
         if (

@@ -10,8 +10,8 @@ from rodeo.control.refused import Refused
 
 OWN = "control"  # the control room itself
 AGENT = "agent"  # the agent of this host; the agent of host X is agent@X
-BEFORE_NS = 5 * 10**9  # lines so long before the run's row still belong to the run
-AFTER_NS = 10 * 10**9  # lines so long after its end still belong to the run, also without its number
+BEFORE_NS = 5 * 10**9  # lines from this time before the run's row still belong to the run
+AFTER_NS = 10 * 10**9  # lines from this time after the run's end still belong to the run, also without its number
 MOST_BYTES = 512 * 1024  # limit of all messages in one answer
 
 
@@ -22,7 +22,7 @@ class Logs:
         self.c = c
         self.file = (
             c.system.directory / "control.log"
-        )  # names control.jsonl beside it; control.log itself is not written
+        )  # names control.jsonl, which is beside it; control.log itself is not written
 
     def names(self):
         """The names of all processes with a log."""

@@ -22,7 +22,7 @@ class Supervised:
         self.remembered = (None, None)  # pid and expected_sha256 of the former controller's process
         self.expected_build = None
         self.said = ""  # the last log lines of a process that ended badly
-        self.ever_listed = False  # whether its launcher has answered once
+        self.ever_listed = False  # whether the launcher has answered once
         self.forget()
 
     @property
@@ -40,7 +40,7 @@ class Supervised:
         self.answered_s, self.seen_ns, self.unanswered = None, None, 0
         self.phase, self.since_ns = "absent", time.time_ns()
         self.said = ""
-        self.ended_here = False  # ended by TERM or KILL of an abort: its exit raises no alarm
+        self.ended_here = False  # an abort ended the process by TERM or KILL: its exit raises no alarm
 
     def listed(self, process, now_s):
         """Takes the launcher's answer: an AgentProcess, or None if it does not know the name. Returns whether the process was replaced or has ended since."""
@@ -66,7 +66,7 @@ class Supervised:
             status = process.exit_status if process.signal is None else None
             if status is None and process.signal is None and self.report and os.path.exists(self.report):
                 status = (
-                    0  # its agent was killed before and did not see the end; the report shows that the process finished
+                    0  # the agent that would have seen its end was killed; the report shows that the process finished
                 )
             self.exit = Exit(
                 status, process.signal, process.core or None, process.said if isinstance(process.said, str) else ""
@@ -127,7 +127,7 @@ class Supervised:
         run = status.get("run") if isinstance(status.get("run"), dict) else {}
         number = (
             (run.get("number") or None) if phase_said in ("running", "draining") else None
-        )  # 0: a node that does not know its run yet
+        )  # 0: the node does not know its run yet
 
         def age(since):
             return None if since is None else max(0.0, now_s - since) / self.patience

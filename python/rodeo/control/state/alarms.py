@@ -7,7 +7,8 @@ from rodeo.control.refused import Refused
 from rodeo.control.state.rules import SEVERITIES
 
 MOST_STANDING = 500
-RESTORED_LOOKS = 15  # so many looks after a restart, an acknowledged alarm stands also without its condition: metrics need some looks to become known
+# An acknowledged alarm stands this number of looks after a restart, even without its condition, because metrics become known late.
+RESTORED_LOOKS = 15
 EXPECTED = ("rate_hz", "events")  # metrics that a running process must not cease to report; others come and go
 
 
@@ -156,7 +157,7 @@ class Book:
 
     def _holds(self, one, standing, now_ns):
         worse = standing is not None and SEVERITIES.index(one.severity) < SEVERITIES.index(standing.severity)
-        if worse:  # the shelved alarm was less severe
+        if worse:  # the alarm is worse now than when it was shelved
             self._shelf.pop(one.cause, None)
         fresh = self._on_shelf(
             Alarm(one.cause, one.severity, now_ns, one.what, one.value, one.limit, one.do, one.process)

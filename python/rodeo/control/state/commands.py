@@ -7,9 +7,9 @@ from rodeo.control.refused import Refused
 
 ROLES = ("viewer", "shifter", "expert")  # each role includes the roles before it
 RUN_TYPES = ("physics", "calibration", "cosmics", "test")  # the values of a readout's run.type
-VERDICTS = ("good", "bad", "test", "none")  # about the data of a subsystem
-LONGEST_TEXT = 20_000  # characters of a note
-LONGEST_LINE = 1_000  # characters of any other argument
+VERDICTS = ("good", "bad", "test", "none")  # the quality of a subsystem's data
+LONGEST_TEXT = 20_000  # limit of the characters of a note
+LONGEST_LINE = 1_000  # limit of the characters of any other argument
 
 
 @dataclass(frozen=True)

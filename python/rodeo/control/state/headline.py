@@ -25,11 +25,11 @@ OF_STATES = {
 SEVERITIES = ("idle", "ready", "busy", "good", "warning", "alarm")
 BLOCKED_S = 2.0  # Seconds without data before NO DATA.
 UNBUILT_LOOKS = 3  # NO DATA also needs this many looks, because cards and readouts answer at different moments.
-IDLE_S = 10.0  # NO TRIGGERS after so long without an offered trigger, or with an unknown offer
+IDLE_S = 10.0  # NO TRIGGERS comes after this time without an offered trigger, or with an unknown offer
 GOOD_S = 60.0  # Seconds of a good headline after which the trouble is over.
-ALL = ""  # all readouts together
+ALL = ""  # stands for all readouts together
 ON_PURPOSE = ("link_removed", "card_link_down")  # Losses of removed and dead links; DEGRADED reports them.
-SILENT_POLLS = 2  # after so many missing answers a process counts as the cause of a standstill
+SILENT_POLLS = 2  # after this number of missing answers a process counts as the cause of a standstill
 _DEAD = {
     "failed": "has failed",
     "lost": "does not answer",

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from rodeo.control.state.kinds import kind_of
 
-LEAST_SECONDS = 0.5  # a rate needs two looks at least so far apart
+LEAST_SECONDS = 0.5  # a rate needs two looks at least this far apart
 LEAST_BETWEEN_ANSWERS_S = 0.25  # a rate also needs two answers at least this far apart
-LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: their speed is unknown before this time
+LEAST_WRITING_SECONDS = 5.0  # the speed of files is unknown before this time, because files are written in bursts
 FARM_EVENTS = ("in", "accepted", "rejected", "debug", "readout_died", "partial", "reassigned")
 DECIDED = ("accepted", "rejected", "debug", "readout_died")  # every fate of a whole event
 LACKING = ("partial", "readout_died")  # the fates of events that lack fragments, and of events without any

@@ -109,7 +109,7 @@ def _restarts(derived, looks, run, act, memory, now_s, choose_limit_s, reactions
         phase = derived.phases.get(name)
         ended = (
             phase == "failed" or phase == "done" and not one.per_run or phase == "absent" and recent
-        )  # absent: its host could not restart it
+        )  # "absent" means that its host could not restart it
         silent = phase == "lost" and (look.answered_age_s or look.launched_age_s or 0.0) >= choose_limit_s
         if run is not None and (phase == "done" and one.per_run or silent):
             gone.add(name)

@@ -340,7 +340,7 @@ def _needs(table):
     if table.get("of_last"):
         return (int(table.get("times") or table["of_last"]), int(table["of_last"]))
     if "hold" in table:
-        looks = max(1, math.ceil(table["hold"]) + (table["hold"] > 0))  # the looks that span this time
+        looks = max(1, math.ceil(table["hold"]) + (table["hold"] > 0))  # the number of looks in this time
         return (looks, looks)
     return None
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from rodeo.control.state.status_schema import checked
 from rodeo.control.state.system import Member
 
-LOST_AFTER_POLLS = 3  # a living process that leaves so many polls of a second unanswered is lost
-SILENT_AFTER_S = 30.0  # a process on an unreachable host is lost after so long without an answer
+LOST_AFTER_POLLS = 3  # a living process is lost after this number of polls (one a second) without an answer
+SILENT_AFTER_S = 30.0  # a process on an unreachable host is lost after this time without an answer
 
 # Orderly ends: done; done with data lost; done with wrong bytes. The report has the details; none of them makes the process failed.
 ORDERLY_EXITS = (0, 6, 7)
@@ -21,7 +21,7 @@ class Exit:
     status: int | None = None
     signal: int | None = None
     core: str | None = None
-    said: str = ""  # the last error in its log
+    said: str = ""  # the last error in the log of the process
 
     @property
     def orderly(self):
@@ -58,7 +58,7 @@ class Look:
     configuration_sha256: str | None = None
     expected_sha256: str | None = None  # None: unknown
     expected_build: str | None = None
-    run_number: int | None = None  # reported by the process, in the phases running and draining
+    run_number: int | None = None  # the process reports it in the phases running and draining
     restarts: int = 0
     since_ns: int | None = None  # UTC, for display: the begin of the present phase
     seen_ns: int | None = None  # UTC, for display: the time of the last answer
@@ -130,7 +130,7 @@ class Memory:
     without: frozenset = frozenset()
     held_for: str | None = None
     restarts: dict = field(default_factory=dict)  # name -> tuple of seconds
-    failed_s: dict = field(default_factory=dict)  # name -> time of the first look that saw it failed, for the back-off
+    failed_s: dict = field(default_factory=dict)  # name -> time of the first look that saw it failed; decides the pause before a restart
     gone: frozenset = frozenset()
 
     def as_json(self):
@@ -189,7 +189,7 @@ def phase_of(look):
         if look.exit is not None:
             return "done" if look.exit.orderly else "failed"
         return "absent"
-    if look.alive is None:  # its host does not answer: the last phase holds until the silence is too long
+    if look.alive is None:  # the host does not answer: the last phase holds until the silence is too long
         if look.answered_age_s is None:
             return (
                 "absent"
@@ -212,12 +212,12 @@ def _said(look):
     said = look.phase_said
     if said in ("launching", "ready", "running", "draining", "failed"):
         return said
-    if said in ("stopped", "done"):  # it is about to exit: its exit status will follow
+    if said in ("stopped", "done"):  # the process is about to exit, and its exit status will follow
         return "draining"
     if said == "prepared":
         return "launching"
     if look.member.per_run:
-        return "lost"  # its phase is invalid: it is unreliable
+        return "lost"  # the phase is invalid, so the process is unreliable
     return "running"  # a card or a router that answers is running
 
 

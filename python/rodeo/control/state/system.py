@@ -134,7 +134,7 @@ def without_password(text, address):
         text = text.replace(f":{password}@", ":***@").replace(f"password={password}", "password=***")
     if (
         found and address and tomllib.loads(text).get("control", {}).get("database") == address
-    ):  # the file has it with escapes
+    ):  # the file may have the address with escapes
         text = re.sub(r"(?m)^(.*\bdatabase\s*=).*$", r'\1 "***"', text)
     return text
 
@@ -214,7 +214,7 @@ def load(file, rodeo, *, check_classes=True):
     """
     file = Path(file).absolute()
     try:
-        text = file.read_bytes().decode()  # keeps the line ends
+        text = file.read_bytes().decode()  # read_bytes() keeps the line ends
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(
             "control.system", f"cannot read {file}: {error}", "rodeo control init writes a system file for this machine"
@@ -226,7 +226,7 @@ def load(file, rodeo, *, check_classes=True):
     if check_classes:
         with ThreadPoolExecutor(
             CHECKS_AT_ONCE
-        ) as pool:  # up to one check for each of a hundred processes; a room that adopts a run must be quick
+        ) as pool:  # a hundred processes need up to a hundred checks; a room that adopts a run must be quick
             _refuse_errors(list(pool.map(lambda one: check(rodeo, one[0], overrides=one[1]), _configurations(system))))
     return system
 
@@ -236,7 +236,7 @@ def _refuse_other_files(file, text):
     try:
         other = "control" not in tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        return  # `rodeo check` reports the place
+        return  # `rodeo check` reports this error with its place
     if other:
         raise Refused(
             "control.system",

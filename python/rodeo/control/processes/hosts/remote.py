@@ -14,8 +14,8 @@ from rodeo.control.processes.relay import GREETING
 from rodeo.control.refused import Refused
 
 REACHED_S = 30.0  # this must suffice for a login and the start of one or two interpreters
-MOST_NOISE = 200  # lines that a login may write before the relay
-LONGEST_WORDS = 8192  # bytes kept of a command's error output
+MOST_NOISE = 200  # limit of the lines that a login may write before the relay
+LONGEST_WORDS = 8192  # limit of the kept bytes of a command's error output
 PACKAGE = Path(__file__).parents[4].absolute()
 
 

@@ -247,7 +247,7 @@ class SlurmHost(RemoteHost):
                     refused.code != "control.host_silent" or self._writer is not None
                 ):
                     raise
-            await self._disconnect()  # its job was given back at this moment
+            await self._disconnect()  # the job was given back at this moment
             await self.granted()
             return await super().launch(spec)
         finally:
