@@ -13,7 +13,7 @@ LONG_S = 300.0  # two hundred times the need of an undisturbed machine
 
 
 class RunningRoom:
-    """`with RunningRoom(file) as room:` The controller of a system file. `hosts` and `database` are those of Controller."""
+    """`with RunningRoom(file) as room:` The controller of a system file. `hosts` and `database` are arguments of Controller."""
 
     def __init__(self, file, **options):
         self.file, self.options = file, options

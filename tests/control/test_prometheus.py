@@ -291,7 +291,7 @@ def labels_of(series):
 
 
 def alert(name):
-    """The expected result of promtool: the labels of the firing series, and those of the rule."""
+    """The expected result of promtool: the labels of the firing series, and the labels of the rule."""
     entry = next(one for one in prometheus_files.rules(LAB) if one["alert"] == name)
     fires = next(
         series

@@ -81,7 +81,7 @@ class Rob {
     collect(link);
     if (version_ != sequencer.version()) settle();
   }
-  /// `offer` brings chunks of this link; they form one block of so many events.
+  /// Calls `offer`, which brings chunks of this link; they form one block of this number of events.
   template <typename F>
   void in_run(std::size_t link, std::uint64_t events, const F& offer) {
     const Sequence before = links_[link]->position();

@@ -45,7 +45,7 @@ def schedule(seconds, seed, processes, recorders, nodes, kinds=KINDS, per_kind=N
     step = max(room - LONGEST, 0.0) / max(len(wanted), 1)
     for i in range(len(wanted)):
         at = FIRST + step * (i + draw.random() * 0.5)
-        # The next process in turn without a current fault; there are more turns than processes, so that one is found.
+        # Chooses the next process that has no fault now. There are more turns than processes, so it finds one.
         kind, target = wanted.pop(
             min(range(len(wanted)), key=lambda j: max(free_from.get(wanted[j][1], 0.0) - at, 0.0))
         )

@@ -185,7 +185,7 @@ def test_what_the_transport_bench_sends_arrives(rodeo, options):
 
 
 def test_pages_carry_little_beside_small_chunks(rodeo):
-    """192 links in turn, runs of 24 chunks of 40 bytes: 16 bytes per run, 32 per page. Here time does not influence how full pages are."""
+    """192 links take turns with runs of 24 chunks of 40 bytes. A run costs 16 bytes, a page 32. Time does not influence how full pages are here."""
     assert bench(rodeo, "transport")["payload_efficiency"] >= 0.96
 
 

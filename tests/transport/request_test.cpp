@@ -333,7 +333,7 @@ TEST_P(RequestsOver, WhatIsKeptStopsNothing) {
 TEST_F(Requests, WhatIsKeptStopsNothingHoweverFewOrFullThePagesAre) {
   for (const std::uint32_t pages : {2U, 3U, 4U, 8U}) {
     const auto service = connect({.name = "asker", .pages = pages});
-    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // so many pages are kept in one piece
+    const std::size_t bytes = std::max<std::size_t>(pages / 2, 1) * 4000;  // the most that is kept in one piece
     std::vector<Requester::Reply> kept;
     for (unsigned i = 0; i < 10; ++i) {
       ASSERT_TRUE(requester_->ask(service, 1, pattern(bytes, i), 10s));

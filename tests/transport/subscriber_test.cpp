@@ -640,7 +640,7 @@ TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
   PublisherSettings full = publisher();
   full.name = "a.0";
   full.most_subscribers = 0;
-  full.page_bytes = 8192;  // it differs in kind, too
+  full.page_bytes = 8192;  // this also makes it another kind
   other_.emplace(full, links_);
   subscriber_->refuse("the test wants it so");
   // The first publisher does not answer in time, so the subscriber asks the other one.

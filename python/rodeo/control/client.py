@@ -149,7 +149,7 @@ class Client:
         return self.command("ack", cause=cause)
 
     def shelve(self, cause, *, minutes=30, back=False):
-        """Shelves an alarm for so long; `back` unshelves it."""
+        """Shelves an alarm for this number of minutes; `back` unshelves it."""
         return self.command("shelve", cause=cause, minutes=minutes, back=back)
 
     def test_alarm(self, rule):
@@ -244,7 +244,7 @@ class Client:
         return self.get("/api/audit", limit=limit)["audit"]
 
     def wait(self, condition=None, *, state=None, events=None, seconds=None, timeout=600.0):
-        """Waits for condition(document), for a state, for so many events or seconds of the open run. Returns the document.
+        """Waits for condition(document), for a state, or for a number of events or seconds of the open run. Returns the document.
         Refused: control.timeout after `timeout` seconds; control.no_run if `events` or `seconds` is given and no run is open (any more)."""
         end, document = time.monotonic() + timeout, self.status()
         while not _is(document, condition, state, events, seconds):

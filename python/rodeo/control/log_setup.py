@@ -10,7 +10,7 @@ from rodeo.control.paths import needed
 from rodeo.control.printed import plain_lines
 from rodeo.control.refused import Refused
 
-LONGEST_FILE = 16 * 1024 * 1024  # a file with so many bytes is renamed to NAME.jsonl.1
+LONGEST_FILE = 16 * 1024 * 1024  # limit in bytes; a longer file is renamed to NAME.jsonl.1
 LINES_PER_S, BURST = 2000.0, 4000.0
 LEVELS = {
     logging.DEBUG: "debug",
@@ -47,7 +47,7 @@ class Plain(logging.Formatter):
 
 
 class Bounded(logging.Filter):
-    """Passes so many lines a second and counts the others; the next passed line reports their number. `clock` in seconds, monotonic."""
+    """Limits the lines of a second and counts the dropped ones; the next passed line reports their number. `clock` in seconds, monotonic."""
 
     def __init__(self, lines_per_s=LINES_PER_S, burst=BURST, clock=time.monotonic):
         super().__init__()

@@ -13,7 +13,7 @@ from rodeo.control.refused import Refused
 from rodeo.missing import remedy
 
 ROOM = ".room"  # the Unix socket of a control room is SYSTEM.room; the running room holds the lock SYSTEM.room.lock
-LONGEST_SOCKET = 107  # the kernel accepts so many bytes as the path of a Unix socket
+LONGEST_SOCKET = 107  # the kernel's limit for the path of a Unix socket, in bytes
 
 
 def is_own_directory(path):

@@ -16,7 +16,7 @@ class Chunks:
     """Chunks of one or many fragments.
 
     `data` is memory as bytes; chunk i is `size[i]` bytes at `offset[i]`. `link` and `status` (FELIX status in the low byte, Rodeo status in the high one)
-    have one value for each chunk. `l1_id` and `source_id` do too if the chunks are of many fragments; else they are None. `chunks[i]` is a view of the
+    have one value for each chunk. So have `l1_id` and `source_id` if the chunks belong to many fragments; else they are None. `chunks[i]` is a view of the
     bytes of one chunk; `chunks[a:b]` and `chunks[mask]` are Chunks. Nothing is copied: arrays keep the file mapped."""
 
     __slots__ = ("data", "link", "status", "size", "offset", "l1_id", "source_id")

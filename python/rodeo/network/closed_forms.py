@@ -68,7 +68,7 @@ def superposition(
     """Occupancy over time of any sequence of events, as a dict: max_bytes, max_port_bytes, and the arrays time_s, occupancy_bytes.
 
     arrivals: periodic, jittered or poisson, or an array of start times [s]. With such an array, `event_size` may be an array of the same
-    length, and `assigned` an array of ports (default: ports in turn).
+    length, and `assigned` an array of ports (default: the ports take turns).
     """
     bits_in, bits_out = units.bit_rate(input), units.bit_rate(output)
     sizes = np.atleast_1d(event_size) if not isinstance(event_size, str) else [event_size]

@@ -183,7 +183,7 @@ def prove(runner, settings, answer, seeds, engine):
 
 
 def vary(runner, settings, seeds):
-    """The median need of every variant, relative to that of the scenario; assumptions sorted by their effect."""
+    """The median need of every variant, relative to the scenario's need; assumptions sorted by their effect."""
     whole = scenario.complete(settings)
     variants = {("base", "as given"): settings}
     for assumption, changes in ASSUMPTIONS.items():

@@ -99,7 +99,7 @@ async def shown(room, shown_at, work, also=()):
 
 
 async def run_of(controller, room, seconds, view, interrupts, limits):
-    """One run of so many seconds from its start. Returns the summary of stop; None if the run ended otherwise. `limits`: a Counter of the limiting stages."""
+    """Does one run of `seconds` from its start. Returns the summary of stop; None if the run ended otherwise. `limits`: a Counter of the limiting stages."""
     desk = room.desk
 
     async def do(name, **arguments):

@@ -233,7 +233,7 @@ def run_alarms(argv):
     made = client_parser("alarms", "Shows standing alarms with their actions")
     made.add_argument("--rules", action="store_true", help="shows the rules instead, with their actions")
     made.add_argument("--history", action="store_true", help="shows past alarms, the newest first")
-    made.add_argument("--lines", type=int, default=50, help="at most so many past alarms (default 50)")
+    made.add_argument("--lines", type=int, default=50, help="number of past alarms to show (default 50)")
     options = made.parse_args(argv)
     with connected(options) as client:
         if options.rules:
@@ -295,7 +295,7 @@ def run_prometheus(argv):
 def run_logs(argv):
     made = client_parser("logs", "Shows log lines of all processes, by process, run, level, audience and text")
     made.add_argument("process", nargs="?", help="its name (default: all)")
-    made.add_argument("--lines", type=int, default=50, help="at most so many (default 50)")
+    made.add_argument("--lines", type=int, default=50, help="number of lines to show (default 50)")
     made.add_argument("--search", default="", metavar="TEXT", help="only lines with this text")
     made.add_argument("--run", type=int, metavar="NUMBER", help="only lines of this run")
     made.add_argument("--level", choices=log_records.LEVELS, default="debug", help="only lines of this level or worse")
@@ -330,8 +330,8 @@ def run_logs(argv):
 def run_wait(argv):
     made = client_parser("wait", "Waits for a state, or for events or seconds of the run")
     made.add_argument("--state", type=str.upper, help="READY, RUNNING, ...")
-    made.add_argument("--events", type=int, help="so many events of the open run")
-    made.add_argument("--seconds", type=float, help="so many seconds of the open run")
+    made.add_argument("--events", type=int, help="waits for this number of events of the open run")
+    made.add_argument("--seconds", type=float, help="waits until the open run has lasted this number of seconds")
     made.add_argument(
         "--timeout", type=float, default=600.0, metavar="SECONDS", help="exit status 4 after this time (default 600)"
     )
@@ -390,7 +390,7 @@ VERBS = {
     "abort": (simple("abort"), None),
     "recover": (simple("recover"), None),
     "close": (simple("close"), None),
-    "status": (run_status, "Shows the state of the system; --addresses: of its page"),
+    "status": (run_status, "Shows the state of the system; --addresses shows the addresses of its page"),
     "wait": (run_wait, "Waits for a state, for events or for seconds of the run"),
     "take": (run_take, None),
     "ask": (simple("ask"), None),

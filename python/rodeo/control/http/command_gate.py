@@ -181,7 +181,7 @@ def _always():
 
 
 def _short(arguments):
-    """Bounds the arguments: those of a refused command may have any size and shape."""
+    """Shortens arguments for the audit, because a refused command may have arguments of any size and shape."""
     return {
         str(key)[:60]: value
         if isinstance(value, (bool, int, float)) or value is None

@@ -318,12 +318,12 @@ def main(argv=None):
         "--leash",
         type=float,
         default=LEASH_S,
-        help="ends after so many seconds without a connection and without a process",
+        help="ends after this number of seconds without a connection and without a process",
     )
     parser.add_argument(
         "--end-after",
         type=float,
-        help="ends all processes and itself after so many seconds without a connection; default: never",
+        help="ends all processes and itself after this number of seconds without a connection; default: never",
     )
     parser.add_argument(
         "--to-the-end",

@@ -44,7 +44,7 @@ KEPT = (
 )
 
 
-LAST_BYTES = 16 * 1024  # the last error is searched in so many bytes at the end of a log
+LAST_BYTES = 16 * 1024  # number of bytes at the end of a log in which the last error is searched
 LONGEST_ERROR = 200
 
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 LONGEST_LOG = 64 * 1024 * 1024  # limit in bytes, checked once a second
-KEPT = 16 * 1024 * 1024  # so many bytes at the end of a log are kept, in NAME.log.1
-LONGEST_TAIL = 4 * 1024 * 1024  # tail() searches so many bytes at the end of a log
+KEPT = 16 * 1024 * 1024  # number of bytes at the end of a log that NAME.log.1 keeps
+LONGEST_TAIL = 4 * 1024 * 1024  # number of bytes at the end of a log that tail() searches
 MOST_LINES = 10_000
 LONGEST_LINE = 4096  # limit of the shown characters of a line
 

@@ -14,8 +14,8 @@ from rodeo.control.state.system import CHECKS_AT_ONCE
 
 LOG = logging.getLogger("rodeo.control")
 ASK_S = 5.0  # a living process answers an order at once
-STOP_S = 5.0  # an abort waits so long for an orderly end, then sends TERM
-GRACE_S = 5.0  # an abort waits so long after TERM, then sends KILL
+STOP_S = 5.0  # an abort waits for an orderly end, and then sends TERM
+GRACE_S = 5.0  # an abort waits after TERM, and then sends KILL
 LAST_WORDS = 5  # number of shown log lines of a process that did not become ready
 
 
@@ -68,7 +68,7 @@ class Launching:
         )
 
     def settings(self, member):
-        """KEY=VALUE for a launch of a process now, after prepare()."""
+        """Returns the settings KEY=VALUE for a launch of the process now. Call it after prepare()."""
         configured = self.configured.get(member.process_class.name)
         return self._settings(member, configured) if configured else []
 

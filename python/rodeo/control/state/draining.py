@@ -2,7 +2,7 @@
 
 from rodeo.control.state.numbers import functions_sum, grown, total, value
 
-QUIET_S = 0.5  # without a change for so long, the rest will not be read
+QUIET_S = 0.5  # when nothing has changed for this time, the rest will not be read
 MOST_S = 10.0
 
 

@@ -130,7 +130,7 @@ class Memory:
     without: frozenset = frozenset()
     held_for: str | None = None
     restarts: dict = field(default_factory=dict)  # name -> tuple of seconds
-    failed_s: dict = field(default_factory=dict)  # name -> time of the first look that saw it failed; decides the pause before a restart
+    failed_s: dict = field(default_factory=dict)  # name -> time of the first look that saw it failed
     gone: frozenset = frozenset()
 
     def as_json(self):

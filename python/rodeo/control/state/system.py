@@ -288,7 +288,7 @@ def _refuse_errors(answers):
 
 
 def _configurations(system):
-    """Files of the classes with the overrides of each member, each pair once, so that errors in a `set` are found before a launch."""
+    """Pairs of a class's file and the overrides of a member, each pair once. Their check finds errors in a `set` before a launch."""
     seen = {}
     for member in system.members:
         one = member.process_class
