@@ -37,7 +37,7 @@ TEST_F(EmulatedCru, TheNextSuperpageGoesToTheLinkWithTheFewest) {
   open_and_start();
   for (int i = 0; i < 7; ++i) ASSERT_EQ(push(), PushStatus::done);
   ASSERT_TRUE(channel_->fill());
-  stick({1});  // no stuck links
+  stick({1});  // injected again, the fault ends: link 1 runs
   wait_ready(2);
   for (const Superpage& page : pop_all()) EXPECT_EQ(page.link, 1);
   // Link 0 has 3 superpages, link 2 has 2, link 1 has none: it gets the next ones.

@@ -28,7 +28,7 @@ class ScriptedFunction : public pci::Function {
     constexpr unsigned kConfiguration = pci::kConfigurationRegion;
     words[{kConfiguration, 4}] = 1U << 20;  // status: there is a capability list
     words[{kConfiguration, 0x34}] = 0x40;
-    words[{kConfiguration, 0x40}] = 0x0001 | 0x60 << 8;  // power management, then
+    words[{kConfiguration, 0x40}] = 0x0001 | 0x60 << 8;  // power management; the next capability is at 0x60
     words[{kConfiguration, 0x60}] = 0x0010;
     words[{kConfiguration, 0x64}] = 5;
     words[{kConfiguration, 0x68}] = static_cast<std::uint32_t>(std::countr_zero(payload_bytes / 128)) << 5 | 2U << 12;

@@ -444,7 +444,7 @@ def test_processes_outlive_a_killed_agent_and_the_next_one_finds_them(runtime):
             assert (gone.state, gone.exit_status) == ("exited", 1)
             await host.signal("long", signal.SIGTERM)
             found = await ended(host, "long")
-            assert (found.exit_status, found.signal) == (None, None)  # its agent was killed
+            assert (found.exit_status, found.signal) == (None, None)  # the agent of "long" was killed
 
     run(test())
 

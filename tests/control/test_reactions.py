@@ -207,7 +207,7 @@ def test_an_expendable_is_restarted_three_times_with_back_off_and_not_a_fourth()
         if one:
             at.append(when)
             assert one.process == "monitor" and one.why == f"restart {len(at)} of 3"
-            _, memory = restarts("running", memory, when + 0.5, run)  # it starts, and dies again
+            _, memory = restarts("running", memory, when + 0.5, run)  # the process starts, and dies again
         when += 1.0
     assert at == [1001.0, 1006.0, 1023.0] and given_up(memory, "monitor", when)
     assert not given_up(memory, "monitor", when + 600.0)

@@ -75,7 +75,7 @@ TEST(Dispatcher, TakesNoMoreThanItHasRoomFor) {
   EXPECT_EQ(farm.room(), 0U);
   farm.given();
   farm.decide(0, {.id = 0});
-  EXPECT_EQ(farm.offer({.id = 2}), Offered::full);  // its clear is in progress
+  EXPECT_EQ(farm.offer({.id = 2}), Offered::full);  // the clear of event 0 is in progress
   farm.cleared(0);
   EXPECT_EQ(farm.offer({.id = 2}), Offered::taken);
 }
@@ -242,7 +242,7 @@ TEST(Dispatcher, EventsOfANodeThatIsGoneAreAssignedAgain) {
   farm.offer_ids(0, 4);
   farm.given();
   farm.node_gone(0);
-  EXPECT_EQ(farm.given(), (std::vector<Given>{{1, 0, true}}));  // room for one more
+  EXPECT_EQ(farm.given(), (std::vector<Given>{{1, 0, true}}));  // node 1 has room for one more event
   EXPECT_EQ(farm.waiting(), 1U);
   EXPECT_EQ(farm.events_of(0), 0U);
   EXPECT_EQ(farm.counter(C::node_gone), 2U);

@@ -79,9 +79,9 @@ class FelixHost {
     std::uint64_t now = position(channel);
     if (now == read_ && !begun_) {
       if ((at(felix::reg("dma_status"), channel) & felix::kEvenDma.mask()) == 0) return data;
-      copy(start, end);  // the whole first round
+      copy(start, end);  // the first round is complete
     } else if (now == end && begun_) {
-      now = start;  // the wrap of the channel
+      now = start;  // the channel wraps
     }
     if (now < read_) {
       copy(read_, end);

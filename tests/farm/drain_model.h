@@ -58,7 +58,7 @@ class DrainModel {
     untold_time,   ///< the time passes after which events that a readout lacks are assigned without it
     // Faults
     stand_still,         ///< the supervisor stops for so long that triggers continue without it
-    restart_supervisor,  ///< it is killed and started again
+    restart_supervisor,  ///< the supervisor is killed and started again
     lose_node,           ///< a node is silent, and its events go to others
     restart_node,
     restart_readout,

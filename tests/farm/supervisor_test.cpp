@@ -481,7 +481,7 @@ TEST_F(SupervisedFarm, WhatAReadoutSaidItHeldBeforeTheEndIsNotWhatItHoldsThen) {
   happened(0xf00000);
   supervisor_->stop();
   ASSERT_TRUE(until([&] { return supervisor_->status().stage == farm::Stage::draining; }));
-  readouts_["other.hlt"]->held.clear();  // no other readout reports it
+  readouts_["other.hlt"]->held.clear();  // now no other readout reports the event
   one.send_holdings();
   ASSERT_TRUE(over());
   EXPECT_EQ(a.decided.count(0xf00000), 1U);
@@ -583,7 +583,7 @@ TEST_F(SupervisedFarm, WithoutATriggerTheRunEndsWhenAllReadoutsHaveGone) {
   supervise(with);
   for (std::uint64_t id = 0; id < 20; ++id) happened(id);
   ASSERT_TRUE(until([&] { return all_done(20); }));
-  readouts_["readout.hlt"].reset();  // it ends without a message
+  readouts_["readout.hlt"].reset();  // the readout ends without a message
   ASSERT_TRUE(over());
   EXPECT_EQ(a.decided.size(), 20U);
 }

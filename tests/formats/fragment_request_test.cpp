@@ -27,7 +27,7 @@ TEST(FragmentRequest, FetchIsWhatTheSpecificationShows) {
   EXPECT_EQ(raw,
             bytes({0x07, 0x01, 0x00, 0x02, 1, 0, 0, 0, 0x20, 0x4e, 0, 0, 2, 0, 0, 0, 0x01, 0, 0x61, 0, 0x02, 0, 0x61, 0}));
   FetchRequest read;
-  read.robs = {{1}, {2}, {3}};  // the decoder reuses it
+  read.robs = {{1}, {2}, {3}};  // the decoder reuses the old list
   ASSERT_TRUE(read_fetch_request(raw, read));
   EXPECT_EQ(read, request);
 }

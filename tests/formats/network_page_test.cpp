@@ -126,7 +126,7 @@ TEST(NetworkPage, RunsOfALinkThatFollowEachOtherAreOne) {
   Sender sender(64 * 1024);
   const ChunkRun blocks{.data = data.data(), .size = 40, .stride = 42, .count = 24};
   for (std::uint32_t block = 0; block < 10; ++block) sender.send(5, block * 24, blocks);
-  sender.send(5, 250, blocks);  // ten are missing
+  sender.send(5, 250, blocks);  // ten chunks are missing before these
   sender.send(6, 274, blocks);  // another link
   sender.flush();
   EXPECT_EQ(sender.runs, 3U);

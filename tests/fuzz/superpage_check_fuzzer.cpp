@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uint64_t errors = 0;
   for (std::size_t i = 0; i < kSuperpageCounters; ++i)
     errors += is_error(static_cast<SuperpageCounter>(i)) ? info.counters[i] : 0;
-  FUZZ_CHECK(info.findings.total() >= errors);  // plus silent links
+  FUZZ_CHECK(info.findings.total() >= errors);  // silent links are findings, too
   for (const Finding& finding : info.findings.listed()) FUZZ_CHECK(finding.offset < bytes.size());
   for_each_page(bytes, [&](std::size_t at) {
     FUZZ_CHECK(dump_page(bytes, at, "page").fields.size() == 16);

@@ -76,7 +76,7 @@ TEST_F(Sender, ASingleLossIsRepairedInOneRoundTripAndHalvesTheWindow) {
   acknowledge(10, 5);  // 5 is lost; every further segment is reported
   acknowledge(10, 5, {{6, 7}});
   acknowledge(10, 5, {{6, 8}});
-  EXPECT_EQ(sent(), "");  // may still be reordering
+  EXPECT_EQ(sent(), "");  // the segments may still be reordered
   acknowledge(10, 5, {{6, 9}});
   EXPECT_EQ(sent(), "5*");
   EXPECT_EQ(sender_.state(), TcpSender::State::recovery);
@@ -189,7 +189,7 @@ TEST_F(Sender, TimeOutsDoubleFromTheirMinimum) {
   EXPECT_EQ(deadline_ms(), 1630u + 840);
   EXPECT_EQ(sender_.counts().timeouts, 2u);
   acknowledge(1640, 2);
-  EXPECT_EQ(sent(), "2-3*");  // slow start again
+  EXPECT_EQ(sent(), "2-3*");  // the sender is in slow start again
   EXPECT_EQ(deadline_ms(), 1640u + 210);
 }
 

@@ -387,7 +387,7 @@ TEST(FileRecover, GoesOnBehindAnEndRecordThatDoesNotEndTheFile) {
             (std::vector<Bytes>{sample.events[0], sample.events[1], sample.events[0], sample.events[1]}));
   EXPECT_TRUE(result->scan.closed);
   EXPECT_EQ(result->scan.damaged_places, 1u);
-  EXPECT_EQ(result->scan.skipped_bytes, sample.offsets[0] - kSeparatorBytes);  // the second header
+  EXPECT_EQ(result->scan.skipped_bytes, sample.offsets[0] - kSeparatorBytes);  // the skipped bytes are the second header
   EXPECT_EQ(result->scan.missing_events, 0u);
   EXPECT_EQ(result->marked, 0u);
 }

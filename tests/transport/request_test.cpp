@@ -265,7 +265,7 @@ TEST_P(RequestsOver, PagesThatAreLetGoLaterComeBackToWhoSends) {
   for (int i = 0; i < 2000; ++i) poll();
   std::vector<std::pair<Replier::Client, std::uint64_t>> open;
   for (const auto& request : asked_) open.emplace_back(request.client, request.number);
-  asked_.clear();  // outside of poll()
+  asked_.clear();  // from here on the test replies outside of poll()
   const Bytes large = pattern(200'000, 5);
   const std::span<const std::byte> part = large;
   ASSERT_TRUE(requester_->ask(service, 2, {&part, 1}, 60s));

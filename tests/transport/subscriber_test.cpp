@@ -546,8 +546,8 @@ TEST_F(Subscribers, GraceCountsFromWhenThePublisherLooksAndNotFromWhenItLastDid)
   const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 2000};
   ASSERT_FALSE(publisher_->publish({&run, 1})) << "the data need more than eight pages";
   subscriber_.reset();
-  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(publisher_->publish({&run, 1}));  // here it notices the end
-  now_ += 60 * kSecond;                                                         // it has no time to handle the end
+  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(publisher_->publish({&run, 1}));  // the publisher notices the end
+  now_ += 60 * kSecond;                                                         // no time to handle the end
   for (int i = 0; i < 10; ++i) publisher_->progress(now_ += kSecond / 10, 0);
   EXPECT_TRUE(publisher_->wanted(0));
   now_ += 5 * kSecond;

@@ -163,7 +163,7 @@ class _Seen:
             return {"ready": "good", "draining": "waiting"}.get(phase, "bad")
         if phase in ("running", "draining"):
             return "good"
-        if phase == "ready":  # it was ordered to start, or was restarted after a failure
+        if phase == "ready":  # the process was ordered to start, or was restarted after a failure
             return "waiting" if self.run.first_event_ns is None or look.member.role != "essential" else "bad"
         return "ended" if phase == "done" else "bad"
 
