@@ -53,7 +53,7 @@ Card& inside_of(CardHandle& handle);
 /// the card itself: with its copy of a handle every access throws card.forked.
 class CardHandle {
  public:
-  /// By PCI address ("3b:00.0"), place in the list ("#2") or serial number and endpoint ("0233:1").
+  /// Opens a card by PCI address ("3b:00.0"), place in the list ("#2") or serial number and endpoint ("0233:1").
   static CardHandle open(std::string_view id);
   /// `register_map` is for a FELIX that has the registers of a known map, "254.0", but names another one: use it only for
   /// firmware that was built to this map. Empty: the map that the card names. Throws card.unknown_map for an unknown name.
@@ -118,19 +118,19 @@ class CardDma {
   CardDma& operator=(CardDma&&) noexcept;
   ~CardDma();
 
-  /// Ignored while the card runs. Throws card.not_drained if next() has not yet returned nothing since a stop(), card.closed
-  /// after close().
+  /// Ignored while the card runs. Throws card.not_drained unless next() has returned an empty result since the last stop(),
+  /// card.closed after close().
   void start();
   /// The next span, or nothing if there is none now; never blocks. Throws if the card broke the rules (card.misbehaved) or
-  /// is gone. Nothing after close().
+  /// is gone. After close() the result is empty.
   std::optional<CardSpan> next();
   /// Returns all superpages with lower numbers to the card: the caller must not use their memory any more.
   void release_before(std::uint64_t superpage);
   /// Stops the card. Data that it has written can still be read with next().
   void stop();
   /// Stops the card and frees the channel: any process may open it at once, this process as well. Data that next() has not
-  /// returned are lost; earlier spans stay readable. Also complete when it throws because the card did not stop. Ignored the
-  /// second time.
+  /// returned are lost; earlier spans stay readable. The channel is closed even if the function throws because the card did
+  /// not stop. A second call has no effect.
   void close();
 
   /// True between start() and stop(): more data may come.

@@ -9,7 +9,7 @@
 
 namespace rodeo {
 
-/// What the link, the card or the router reported about a chunk. FELIX publishes no numeric values for these (its names are
+/// The report of the link, the card or the router on a chunk. FELIX publishes no numeric values for these (its names are
 /// FW_TRUNC, SW_TRUNC, FW_MALF, SW_MALF, FW_CRC); the bits are Rodeo's, and a fragment's chunk header has them as "felix
 /// status".
 namespace chunk_status {

@@ -11,7 +11,7 @@ namespace rodeo {
 
 /// Software ROD status of a chunk, in its header.
 namespace chunk_flag {
-inline constexpr std::uint8_t kTruncated = 0x01;     ///< did not fit the slice; the rest is cut off
+inline constexpr std::uint8_t kTruncated = 0x01;     ///< the chunk did not fit the slice; its rest is cut off
 inline constexpr std::uint8_t kCorrupt = 0x02;       ///< the integrity check failed
 inline constexpr std::uint8_t kBcidMismatch = 0x04;  ///< BCID differs from the event's
 }  // namespace chunk_flag
@@ -27,7 +27,7 @@ static_assert(sizeof(ChunkHeader) == 8);
 
 /// Marks a chunk whose size does not fit ChunkHeader::size; its true size is in the word before its bytes.
 inline constexpr std::uint16_t kLongChunk = 0xffff;
-/// Chunks of this size and above have that form.
+/// Chunks of at least this size are marked with kLongChunk.
 inline constexpr std::uint32_t kLongChunkBytes = kLongChunk - sizeof(ChunkHeader);
 
 /// Sizes of the parts of a record: before the chunk's bytes, behind them, and in all.
@@ -61,8 +61,8 @@ inline std::byte* store_chunk(std::byte* at, const ChunkHeader& header, std::spa
 /// The sizes of a record.
 struct ChunkExtent {
   ChunkHeader header;
-  std::size_t header_bytes = 0;  ///< before the chunk's bytes; 0: the header is incomplete, or its size is impossible
-  std::size_t bytes = 0;         ///< of the chunk
+  std::size_t header_bytes = 0;  ///< size before the chunk's bytes; 0: the header is incomplete, or its size is impossible
+  std::size_t bytes = 0;         ///< size of the chunk
 };
 
 /// Reads the header at the beginning of `from`; the chunk's bytes may be elsewhere.
@@ -83,8 +83,8 @@ inline ChunkExtent load_chunk_header(std::span<const std::byte> from) {
   return chunk;
 }
 
-/// Calls visit(const ChunkHeader&, record, bytes) for each whole record in `data`: `record` is all of it, `bytes` the
-/// chunk's. Returns where it stopped: data.size() if nothing is left.
+/// Calls visit(const ChunkHeader&, record, bytes) for each whole record in `data`: `record` is the whole record, `bytes` the
+/// chunk's bytes. Returns where it stopped: data.size() if nothing is left.
 template <typename Byte, typename Visit>
 std::size_t for_each_whole_chunk(std::span<Byte> data, Visit&& visit) {
   std::size_t at = 0;

@@ -26,11 +26,11 @@ class FragmentConsumer {
   /// Throws std::exception with a complete sentence if it fails.
   virtual void start() {}
 
-  /// The run is about to end: fragments still come, but a consumer that waits for other processes must not wait without
-  /// limit. Any thread, also repeatedly; not called if the input ends by itself.
+  /// Says that the run is about to end: fragments still come, but a consumer that waits for other processes must not wait
+  /// without limit. Any thread, also repeatedly; not called if the input ends by itself.
   virtual void run_ends() {}
 
-  /// The run must end now: the consumer drops queued or kept fragments, counts them as `given_up` or under its own name, and
+  /// Ends the run now: the consumer drops queued or kept fragments, counts them as `given_up` or under its own name, and
   /// stop() returns soon. Called by another thread while stop() works.
   virtual void give_up() {}
 
@@ -46,16 +46,16 @@ class FragmentConsumer {
     std::string path;
     std::uint64_t bytes = 0;
     std::uint64_t events = 0;
-    std::uint32_t adler32 = 1;  ///< of the whole file
+    std::uint32_t adler32 = 1;  ///< checksum of the whole file
   };
 
-  /// For the live view and the report.
+  /// Values for the live view and the report.
   struct Status {
-    std::string name;            ///< from the configuration
+    std::string name;            ///< name in the configuration
     double queue_fill = 0;       ///< 0 to 1
     std::uint64_t consumed = 0;  ///< fragments
     std::uint64_t stalls = 0;    ///< how often insert() found the queue full
-    double cpu_seconds = 0;      ///< of its own threads
+    double cpu_seconds = 0;      ///< CPU time of its own threads
     std::vector<NamedCounter> counters;
     std::vector<File> files;
     std::string failure;  ///< why the run must stop; empty: no failure

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kLinksRemoved = 0x10000;
 }  // namespace fragment_status
 
 /// A piece of the ROD data. Parts are multiples of 4 bytes, except in FULL mode, where a chunk's bytes are a part of their
-/// own and padding follows in the next. A chunk header is always in one part, and so are a chunk's bytes.
+/// own and their padding is in the next part. A chunk header is always in one part, and so are a chunk's bytes.
 struct FragmentPart {
   std::byte* data = nullptr;
   std::size_t size = 0;  ///< bytes
@@ -51,7 +51,7 @@ class Fragment {
   Sequence sequence = 0;
   std::uint64_t global_id =
       0;      ///< the same for all fragments of an event; never repeats within a run (docs/formats/identifiers.md)
-  L1Id l1id;  ///< as front-ends count: repeats after 2^24 events without a reset
+  L1Id l1id;  ///< the front-ends' count: repeats after 2^24 events without a reset
   SourceId source_id;
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;
@@ -65,7 +65,7 @@ class Fragment {
 
   // The absent links, if any: bit i % 32 of word i / 32 is link i of link_ids. Not valid if both counts are 0.
   std::span<const std::uint32_t>
-      link_ids;  ///< of all possible links, in the order of the configuration; the builder's memory
+      link_ids;  ///< ids of all possible links, in the order of the configuration; the builder owns the memory
   std::span<std::uint32_t> missing_links;
   std::span<std::uint32_t> removed_links;
 

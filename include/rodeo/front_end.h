@@ -29,10 +29,10 @@ class FrontEndError : public std::runtime_error {
 };
 
 struct FrontEndOptions {
-  std::string name = "sender";                 ///< as the router shows it
+  std::string name = "sender";                 ///< the name that the router shows
   std::filesystem::path bus = {};              ///< where routers are found; empty: the default bus of this user on this host
   std::filesystem::path secret_file = {};      ///< file with the secret that the router requires; empty: none
-  std::chrono::milliseconds patience{10'000};  ///< for the claim, and for each answer
+  std::chrono::milliseconds patience{10'000};  ///< longest time for the claim, and for each answer
 };
 
 /// The result of a message.
@@ -41,7 +41,7 @@ struct FrontEndAnswer {
   std::string code = {};  ///< empty: the card has the message; else the reason
   std::string what = {};
   std::vector<std::byte> bytes =
-      {};  ///< from a front-end that answers at once (CRU); a FELIX link answers on its link to the host
+      {};  ///< answer of a front-end that answers at once (CRU); a FELIX link answers on its link to the host
 };
 
 /// Links to front-ends, claimed at the router that has their cards: only the owner can send to them while this object
@@ -62,10 +62,10 @@ class FrontEndSender {
   /// error in an answer, too. Skips the answers of earlier post()s.
   std::vector<std::byte> send(Fid link, std::span<const std::byte> message);
 
-  /// The same without waiting for the answer, for many messages: returns the message's number. Waits while 64 are not
-  /// answered. The next call sends what the connection does not take at once.
+  /// Sends without waiting for the answer, for many messages: returns the message's number. Waits while 64 messages are
+  /// unanswered. The next call sends the bytes that the connection does not accept at once.
   std::uint64_t post(Fid link, std::span<const std::byte> message);
-  /// The answers of post(), one each, in order; nothing if none is outstanding.
+  /// The answers of post(), one each, in order; nothing if no answer is outstanding.
   std::optional<FrontEndAnswer> next_answer();
 
  private:

@@ -47,7 +47,8 @@ class DataStream {
   /// Next page, without blocking. With PollStatus::page, `page` holds one reference, which the caller drops.
   virtual PollStatus poll(Page*& page) = 0;
 
-  /// The last reference to a page is gone; its memory may be reused. Pages may come back in any order. Any thread.
+  /// Called when the last reference to a page is gone: its memory may be reused. Pages may come back in any order. Any
+  /// thread.
   virtual void release(Page& page) noexcept = 0;
 
   /// Time up to which this stream has delivered everything that was sent, on the input's own clock (monotonic, nanoseconds).
@@ -67,16 +68,16 @@ class DataStream {
   /// The source (below sources()) of a link: all runs of a page have the same source. Constant.
   virtual std::uint32_t source_of(LinkIndex /*link*/) const { return 0; }
 
-  /// True once poll() has delivered all data of this source. By the polling worker.
+  /// True once poll() has delivered all data of this source. The polling worker calls it.
   virtual bool source_ended(std::uint32_t /*source*/) const { return false; }
 
-  /// While held, poll() leaves the data of this source in place: memory fills, and finally the source is busy. Released, it
-  /// reads them again. While a source is held, `empty` says that the others are drained, clock_ns() follows the others, and
-  /// `end` does not occur. Only called if there are several sources, by the polling worker.
+  /// While a source is held, poll() leaves its data in place: memory fills, and finally the source is busy. After the
+  /// release, poll() reads the data again. While a source is held, `empty` says that the others are drained, clock_ns()
+  /// follows the others, and `end` does not occur. The polling worker calls it, and only if there are several sources.
   virtual void hold(std::uint32_t /*source*/, bool /*held*/) {}
 
-  /// The data of this link are no longer needed, or needed again: a stream may leave out unwanted data before decoding,
-  /// without counting them. At first all links are wanted. Called between two poll(), by the polling worker.
+  /// Says whether the data of this link are needed. A stream may leave out unwanted data before decoding, without counting
+  /// them. At first all links are wanted. The polling worker calls it between two poll().
   virtual void want(LinkIndex /*link*/, bool /*wanted*/) {}
 };
 

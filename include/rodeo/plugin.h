@@ -54,7 +54,7 @@ class Registry {
   virtual void add_restamp(ComponentInfo info, RestampFunction function) = 0;
   virtual void add_selection(ComponentInfo info, SelectionFactory make) = 0;
 
-  /// For a plain function that reads one chunk; adapted to runs.
+  /// Registers a plain function that reads one chunk; it is adapted to runs.
   void add_extractor(ComponentInfo info, TriggerFields fields, ExtractFunction function);
   void add_checker(ComponentInfo info, CheckFunction function);
 };

@@ -61,10 +61,10 @@ struct WholeEvent {
   std::uint16_t scan_step = 0;
   std::uint16_t bcid = 0;
   std::uint8_t trigger_type = 0;
-  std::uint32_t step = 0;          ///< from 0: number of earlier `more` for this event
-  std::span<const EventRob> robs;  ///< those that have been fetched
+  std::uint32_t step = 0;          ///< number of earlier `more` verdicts for this event
+  std::span<const EventRob> robs;  ///< the fetched ROBs
 
-  /// nullptr: not fetched, or not in the event.
+  /// nullptr if the ROB was not fetched, or is not in the event.
   const EventRob* find(SourceId source_id) const {
     for (const EventRob& rob : robs) {
       if (rob.source_id == source_id) return &rob;
@@ -85,17 +85,17 @@ struct SelectedStream {
 struct Selected {
   enum class Verdict : std::uint8_t { rejected, accepted, more };
   Verdict verdict = Verdict::rejected;
-  std::vector<SelectedStream> streams = {};  ///< of an accepted event: at least one
-  std::vector<SourceId> robs = {};           ///< of `more`: the further ROBs to fetch; empty: all
+  std::vector<SelectedStream> streams = {};  ///< an accepted event has at least one
+  std::vector<SourceId> robs = {};           ///< for `more`: the ROBs to fetch next; empty: all
 
   static Selected reject() { return {}; }
   static Selected accept(std::vector<SelectedStream> streams = {{}}) { return {Verdict::accepted, std::move(streams), {}}; }
-  /// Asks for these ROBs and a further call: partial requests in steps, for nodes with `building` = `steps`.
+  /// Asks for these ROBs and a further call, for nodes that build in steps (`building` = `steps`).
   static Selected more(std::vector<SourceId> robs) { return {Verdict::more, {}, std::move(robs)}; }
 };
 
 /// One object serves one thread of a filter node. If select() throws, or its verdict cannot be carried out, the event goes
-/// to a debug stream. Events that lack fragments are never passed to it.
+/// to a debug stream. select() never gets events that lack fragments.
 class EventSelection {
  public:
   virtual ~EventSelection() = default;

@@ -44,7 +44,7 @@ struct SettingRules {
   double maximum = 1e300;
   Unit unit = Unit::none;
   bool required = false;
-  std::vector<std::string> choices = {};  ///< of a text
+  std::vector<std::string> choices = {};  ///< the allowed texts
 };
 
 /// A value in the form of a file: "10ms", "64KiB", "100kHz", "true"; lists with commas.
@@ -109,14 +109,14 @@ template <typename Struct>
 struct Setting {
   Key key;
   std::function<Parameters::Value(const Struct&)> get;
-  std::function<void(Struct&, const Parameters&)> set;  ///< from parameters that contain the key; may throw
+  std::function<void(Struct&, const Parameters&)> set;  ///< sets the member from parameters that contain the key; may throw
 };
 
-/// The settings of a struct, in the order for people. Immutable; safe from any thread.
+/// The settings of a struct, in the order in which people read them. Immutable; safe from any thread.
 template <typename Struct>
 class Settings {
  public:
-  /// One setting, or those of a part of the struct, as returned by setting().
+  /// One setting, or the settings of a part of the struct; setting() returns them.
   using Lines = std::vector<Setting<Struct>>;
 
   /// The settings of the struct and of its base structs.
@@ -153,12 +153,12 @@ class Settings {
     return out;
   }
 
-  /// The same for a struct with further members.
+  /// Sets the members that have settings, for a struct with further members.
   void fill(Struct& out, const Parameters& parameters) const {
     for (const Setting<Struct>& one : settings_) one.set(out, parameters);
   }
 
-  /// These settings for a part of another struct, in the same table.
+  /// Makes these settings settings of a part of another struct, in the same table.
   template <typename Whole>
   typename Settings<Whole>::Lines within(Struct Whole::* part) const {
     typename Settings<Whole>::Lines lines;

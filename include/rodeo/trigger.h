@@ -65,10 +65,11 @@ class IntegrityChecker {
   virtual std::uint32_t check(const ChunkRun& run, std::uint32_t first, std::uint32_t n) = 0;
 };
 
-/// A plain function per chunk: true if the chunk is as sent.
+/// A plain function per chunk: true if the chunk has the bytes that the link sent.
 using CheckFunction = bool (*)(std::span<const std::byte> chunk);
 
-/// Gives a chunk a new trigger, for replay with new ids: replaces L1 id and BCID in place, and the checksum if there is one.
+/// Gives a chunk a new trigger, for a replay with new ids. Replaces L1 id and BCID in place, and the checksum if there is
+/// one.
 using RestampFunction = void (*)(std::span<std::byte> chunk, const TriggerInfo& trigger);
 
 }  // namespace rodeo
