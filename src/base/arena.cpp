@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kTwoMiB = 2 * kMiB;
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kSmall = kMiB / 4;  // up to this size: pages of 4 KiB
+constexpr std::size_t kSmall = kMiB / 4;  // memory of at most this size gets pages of 4 KiB
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 
 std::size_t round_up(std::size_t bytes, std::size_t page) { return (bytes + page - 1) / page * page; }

@@ -1,4 +1,4 @@
-// Memory for data paths: one mapping, taken at start from the largest pages there are.
+// Memory for data paths: one mapping, allocated at start on the largest pages available.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace rodeo::base {
 enum class PageKind : unsigned char { huge_1g, huge_2m, transparent };
 
 /// A fixed piece of zeroed memory. Tries 1 GiB pages if it is large enough for them, then 2 MiB pages, then plain memory
-/// with transparent huge pages; kind() says which it got. The constructor touches all of it, so there are no page faults
+/// with transparent huge pages; kind() returns the result. The constructor touches all of it, so there are no page faults
 /// later.
 class Arena {
  public:
@@ -28,12 +28,12 @@ class Arena {
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   PageKind kind() const { return kind_; }
-  /// For logs: "512 MiB on 2 MiB huge pages".
+  /// Text for logs: "512 MiB on 2 MiB huge pages".
   std::string description() const;
 
  private:
   std::byte* data_ = nullptr;
-  std::size_t size_ = 0;    // as requested
+  std::size_t size_ = 0;    // the requested size
   std::size_t mapped_ = 0;  // rounded up to whole pages
   PageKind kind_ = PageKind::transparent;
 };

@@ -14,13 +14,14 @@
 namespace rodeo::base {
 
 /// Fixed capacity (rounded up to a power of two), allocated at construction; first in first out per producer. A full queue
-/// refuses a push (try_push returns false, the value stays with the caller), an empty queue a pop; the caller decides how to
-/// wait. Each slot carries a ticket that gives its next user, so producers and consumers contend only for the slot they
-/// share. There is no lock, but a thread that is stopped inside try_push or try_pop holds its slot: until it goes on, the
-/// queue looks full or empty to threads that reach this slot.
+/// refuses a push: try_push returns false, and the value stays with the caller. An empty queue refuses a pop. The caller
+/// decides how to wait. Each slot carries a ticket that gives its next user, so producers and consumers contend only for the
+/// slot they share. There is no lock, but a thread that is stopped inside try_push or try_pop holds its slot: until it goes
+/// on, the queue looks full or empty to threads that reach this slot.
 template <typename T>
 class BoundedQueue {
-  static_assert(std::is_nothrow_move_assignable_v<T>, "who throws with a slot in hand would hold it for ever");
+  static_assert(std::is_nothrow_move_assignable_v<T>,
+                "a thread that throws while it holds a slot would hold the slot for ever");
 
  public:
   explicit BoundedQueue(std::size_t capacity)

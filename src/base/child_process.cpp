@@ -42,7 +42,7 @@ void become(const ChildProcess::Settings& settings, char* const* arguments, char
   if (settings.first && !settings.first()) return;
   std::array<int, 3> given{settings.in, settings.out, settings.err};
   // If standard streams are closed, a given descriptor may have one of their numbers: exec would close it, or an earlier
-  // dup2 overwrite it.
+  // dup2 would overwrite it.
   for (int& fd : given) {
     if (fd < 0 || fd > STDERR_FILENO) continue;
     fd = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

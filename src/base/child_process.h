@@ -21,17 +21,17 @@ class ChildProcess {
   struct Settings {
     std::vector<std::string> command;           ///< found in PATH
     std::vector<std::string> environment = {};  ///< NAME=VALUE, put before our own environment
-    int in = -1;                                ///< descriptors for its stdin, stdout and stderr; -1: ours
+    int in = -1;  ///< descriptors for the child's stdin, stdout and stderr; -1: those of this process
     int out = -1;
     int err = -1;
-    /// The signal that it gets when the thread that started it ends for any reason; 0: none.
+    /// The signal that the child gets when the thread that started it ends for any reason; 0: none.
     int when_we_end = SIGKILL;
     /// Called in the child before exec: system calls only. False: the start fails, with errno.
     std::function<bool()> first = {};
   };
 
-  /// Waits until exec has succeeded. Errors base.process and base.resources, with the system's reason: the process could not
-  /// be made, or the program not be executed.
+  /// Waits until exec has succeeded. Errors base.process and base.resources, with the system's reason: the process cannot be
+  /// made, or the program cannot be executed.
   static Result<ChildProcess> start(const Settings& settings);
   /// Forks a copy of this process that runs `work` and exits: with 0, or with 1 if `work` throws. It ends with the thread
   /// that made it. Error base.process.
@@ -44,9 +44,9 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }  ///< -1: the process has ended
   void signal(int number) const;
-  /// Its exit status, 128 + N if signal N ended it; nothing if it still runs after `patience`.
+  /// The exit status, or 128 + N if signal N ended the child; nothing if the child still runs after `patience`.
   std::optional<int> wait(std::chrono::milliseconds patience);
-  /// The same without a time limit.
+  /// wait() without a time limit.
   int wait();
 
  private:

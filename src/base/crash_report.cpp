@@ -24,7 +24,7 @@ struct FatalSignal {
   int number;
   const char* name;
 };
-// Not SIGBUS: mapping_guard handles the one of a shrunk file, and the process goes on.
+// SIGBUS is not here: mapping_guard handles it for a shrunk file, and the process goes on.
 constexpr std::array kFatal = {FatalSignal{SIGSEGV, "SIGSEGV"}, FatalSignal{SIGFPE, "SIGFPE"}, FatalSignal{SIGILL, "SIGILL"},
                                FatalSignal{SIGABRT, "SIGABRT"}};
 std::array<struct sigaction, kFatal.size()> g_before;
@@ -33,7 +33,7 @@ std::array<struct sigaction, kFatal.size()> g_before;
 struct Code {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  std::array<char, 512> name{};  // with its path
+  std::array<char, 512> name{};  // name and path of the plug-in
 };
 std::array<Code, 64> g_code;
 std::atomic<std::size_t> g_codes{0};
@@ -84,7 +84,7 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
       const char* name = "a fatal signal";
       for (const FatalSignal& one : kFatal) name = one.number == signal ? one.name : name;
       say({"\nerror[base.plugin_crashed]: ", name,
-           running != nullptr ? " in the code of plug-in " : " in what was called by plug-in ", code->name.data(),
+           running != nullptr ? " in the code of plug-in " : " in a function called by plug-in ", code->name.data(),
            ", in thread ", thread.data(),
            "\n  the process ends; `rodeo plugin test` tries a plug-in on a recording, alone\n"});
     }
@@ -92,7 +92,8 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   for (std::size_t i = 0; i < kFatal.size(); ++i) {
     if (kFatal[i].number == signal) ::sigaction(signal, &g_before[i], nullptr);
   }
-  // The instruction runs again and ends the process as without us; a signal sent by another process would not come again.
+  // A fault recurs when the instruction runs again, and ends the process. A signal from another process must be raised
+  // again.
   if (info->si_code <= 0) ::raise(signal);
 }
 

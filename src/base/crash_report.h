@@ -5,9 +5,9 @@
 
 namespace rodeo::base {
 
-/// From now on a fatal signal (SIGSEGV, SIGFPE, SIGILL, SIGABRT) in the code of this library, or in what that code called,
-/// names plug-in and thread on stderr; then the process ends as it would have. `library` is a handle of dlopen() that stays
-/// open. During set-up, one thread. After a stack overflow nothing is reported: the handler has no stack.
+/// From now on a fatal signal (SIGSEGV, SIGFPE, SIGILL, SIGABRT) in the code of this library, or in functions that it
+/// called, names plug-in and thread on stderr; then the process ends as it would have. `library` is a handle of dlopen()
+/// that stays open. During set-up, one thread. After a stack overflow nothing is reported: the handler has no stack.
 void name_in_crashes(std::string_view plugin, std::string_view path, void* library);
 
 }  // namespace rodeo::base

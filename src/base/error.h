@@ -16,7 +16,7 @@ struct Error {
   std::string where = {};
   std::string next = {};
 
-  /// The same error seen from one level up: "cannot open run.toml: permission denied".
+  /// The error with the caller's context in front: "cannot open run.toml: permission denied".
   Error within(std::string_view context) const { return Error{code, std::string(context) + ": " + what, where, next}; }
 
   /// "error[code]: where: what" and, on a line of its own, `next`.
@@ -29,8 +29,8 @@ using Result = std::expected<T, Error>;
 /// The value of a Result; if it holds an error, the enclosing function returns the error: `auto file =
 /// RODEO_TRY(open(path));`. Not inside a braced list: g++ 12 would not destroy the members made before it.
 #define RODEO_TRY(...) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (__VA_ARGS__), )
-/// The same; adds a context to the error, evaluated only if there is one: `RODEO_TRY_WITHIN(read(id), fmt::format("card {}",
-/// number))`.
+/// RODEO_TRY that adds a context to the error; the context is evaluated only if there is an error:
+/// `RODEO_TRY_WITHIN(read(id), fmt::format("card {}", number))`.
 #define RODEO_TRY_WITHIN(result, context) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (result), .within(context))
 
 #define RODEO_TRY_AS(name, result, with_context)                             \

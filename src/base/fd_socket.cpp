@@ -198,7 +198,7 @@ Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog, int
   const auto address = RODEO_TRY(address_of(path));
   UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket_error("base.resources", "cannot make a socket", path);
-  // bind() gives the name the mode of the socket: other users never get in, not even for a moment.
+  // bind() gives the name the mode of the socket, so other users can never connect.
   if (::fchmod(socket.get(), 0600) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.get(), backlog) != 0)

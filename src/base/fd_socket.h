@@ -38,9 +38,9 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// For main(): closed standard streams become /dev/null. Otherwise a file opened later could get the number of one, and
-/// messages would be written into that file. stdin and stdout still fail, because input not read or output not printed is an
-/// error.
+/// For main(): closed standard streams become /dev/null. Otherwise a file opened later could get the number of such a
+/// stream, and messages would be written into that file. stdin and stdout still fail, because input not read or output not
+/// printed is an error.
 void occupy_standard_streams();
 
 /// A pipe: bytes written to the second end are read from the first. Close-on-exec; neither end is descriptor 0, 1 or 2, even
@@ -53,7 +53,7 @@ bool out_of_descriptors(int error);
 
 /// The result of a transfer.
 enum class IoStatus : unsigned char {
-  done,     ///< all of it
+  done,     ///< all bytes moved
   partial,  ///< the socket would block, or time-out; some bytes or none moved
   closed,   ///< the peer is gone
   failed,   ///< a system error; errno says which
@@ -61,7 +61,7 @@ enum class IoStatus : unsigned char {
 
 struct IoResult {
   IoStatus status = IoStatus::done;
-  std::size_t bytes = 0;  ///< moved, with any status
+  std::size_t bytes = 0;  ///< bytes moved, with any status
 };
 
 /// Most descriptors that one receive takes. The kernel closes those that it cannot pass; `ReceivedFds` says why.
@@ -73,21 +73,21 @@ struct ReceivedFds {
   bool no_room = false;    ///< the process or the system had no descriptor number left
 };
 
-/// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks as the
-/// socket does.
+/// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks if the
+/// socket is a blocking one.
 IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {});
 
 /// Waits until the socket is ready for `events` of poll(), or the deadline has passed (false). Use one deadline for all
 /// pieces of a transfer: otherwise a peer that sends a byte now and then could delay it without limit.
 bool wait_for(int socket, short events, std::chrono::steady_clock::time_point deadline);
 
-/// Sends all of it, waiting at most `patience` for room; works on blocking and non-blocking sockets.
+/// Sends all bytes, waiting at most `patience` for room; works on blocking and non-blocking sockets.
 IoResult send_all(int socket, std::span<const std::byte> bytes, std::span<const int> fds, std::chrono::nanoseconds patience);
 
 /// One recvmsg of at most `into.size()` bytes; descriptors that come with them are appended to `fds` (close-on-exec).
 IoResult receive_some(int socket, std::span<std::byte> into, ReceivedFds& fds);
 
-/// The same without waiting, even on a blocking socket: partial with 0 bytes if nothing is there.
+/// receive_some() without waiting, even on a blocking socket: partial with 0 bytes if nothing is there.
 IoResult receive_now(int socket, std::span<std::byte> into, ReceivedFds& fds);
 
 /// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
@@ -102,7 +102,7 @@ Result<UniqueFd> connect_unix(const std::filesystem::path& path,
 /// Errors base.runtime_dir, base.resources, base.socket (a path that is too long for a socket).
 Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64, int type = SOCK_STREAM);
 
-/// Whether a process listens on this stream socket; true if unknown.
+/// True if a process listens on this stream socket, or if that is unknown.
 bool somebody_listens(const std::filesystem::path& path);
 
 }  // namespace rodeo::base

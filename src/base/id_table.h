@@ -39,7 +39,7 @@ class IdTable {
     return at == kNowhere ? kNone : cells_[at].place;
   }
 
-  /// The id must not be in the table, and the table have fewer than `most`.
+  /// The id must not be in the table, and the table must hold fewer than `most` ids.
   void insert(Id id, std::uint32_t place) {
     assert(size_ < most_ && place != kNone);
     Cell cell{id, place};

@@ -11,7 +11,7 @@
 namespace rodeo::base {
 namespace {
 
-/// 0, or the errno.
+/// Returns 0 or the errno.
 int try_lock(int file, const LockedPart& part) {
   if (!part.bytes) return ::flock(file, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
   struct flock range{};

@@ -11,8 +11,8 @@
 
 namespace rodeo::base {
 
-/// The locked part of the file: the whole with flock(), or bytes with an open file description lock (these ignore each
-/// other).
+/// The locked part of the file: the whole file with flock(), or bytes of it with an open file description lock. The two
+/// kinds of locks ignore each other.
 struct LockedPart {
   bool bytes = false;
   off_t first = 0;
@@ -27,7 +27,7 @@ struct LockedPart {
 /// lock on a file that lost its name protects nothing, and is never returned.
 class LockFile {
  public:
-  /// Cleaning up holds the lock for a moment, an owner for its whole life: waiting this long tells the two apart.
+  /// A cleanup holds the lock for a moment, an owner for its whole life: this wait tells the two apart.
   static constexpr std::chrono::milliseconds kCleaning{250};
 
   /// Makes the file (mode 0600) if it is not there, and waits up to `patience` for the lock. The error is an errno:
@@ -38,7 +38,7 @@ class LockFile {
   /// Removes the file and keeps the lock, so that no other process takes the name in between.
   void remove() const;
 
-  bool made() const { return made_; }  ///< the file was not there before
+  bool made() const { return made_; }  ///< true if this object created the file
   const std::filesystem::path& path() const { return path_; }
   UniqueFd release() { return std::move(file_); }
 
@@ -51,7 +51,7 @@ class LockFile {
   bool made_ = false;
 };
 
-/// Whether the name still refers to the descriptor's file.
+/// True if the name still refers to the descriptor's file.
 bool is_named(int file, const std::filesystem::path& path);
 
 }  // namespace rodeo::base

@@ -33,7 +33,7 @@ std::atomic<LogLevel>& current_level() {
   return level;
 }
 
-/// Colours only on a terminal, and not where NO_COLOR asks for none (no-color.org).
+/// Uses colours only on a terminal, and only if NO_COLOR is not set (no-color.org).
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     const char* no_color = std::getenv("NO_COLOR");
@@ -66,7 +66,7 @@ LogLevel log_level() { return current_level().load(std::memory_order_relaxed); }
 
 void log_line(LogLevel level, std::string_view text) {
   if (level < log_level() || level == LogLevel::off) return;
-  const std::string line = without_control_characters(text);  // a text of another process may be in it
+  const std::string line = without_control_characters(text);  // the text of another process may be in the line
   logger().log(level_for_library(level), spdlog::string_view_t(line.data(), line.size()));
   log_to_file({level, audience_of(level), line});
 }

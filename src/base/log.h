@@ -1,4 +1,4 @@
-// Log lines for people, on stderr: one seam in front of the logging library, and a throttle for frequent messages.
+// Log lines for people, on stderr: the interface to the logging library, and a throttle for frequent messages.
 #pragma once
 
 #include <fmt/core.h>
@@ -17,7 +17,7 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error, off };
 /// "debug", "info", "warning", "error", "off"; anything else gives `otherwise`.
 LogLevel log_level_of(std::string_view name, LogLevel otherwise = LogLevel::info);
 
-/// The lowest level that is written. RODEO_LOG gives the first value, a flag may set another. Any thread.
+/// The lowest level that is written. RODEO_LOG gives the first value; a flag may change it. Any thread.
 void set_log_level(LogLevel level);
 LogLevel log_level();
 

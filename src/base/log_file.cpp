@@ -30,7 +30,7 @@ std::string_view level_name(LogLevel level) {
   return "error";
 }
 
-/// How many bytes the UTF-8 character at the begin of `text` has; 0 if there is none.
+/// The number of bytes of the UTF-8 character at the begin of `text`; 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i, unsigned least = 0x80, unsigned most = 0xBF) {
@@ -48,7 +48,7 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-/// As a JSON string. Bytes that are not UTF-8 become U+FFFD, so every line can be parsed.
+/// Appends a text as a JSON string. Bytes that are not UTF-8 become U+FFFD, so every line can be parsed.
 void add_text(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
@@ -119,7 +119,7 @@ void LogFile::write(const LogRecord& record, std::uint64_t now_ns, std::optional
   const std::lock_guard lock(mutex_);
   const bool again =
       record.level == last_level_ && record.message == last_message_ && run == last_run_ && record.fields.empty();
-  if (again && now_ns - last_ns_ < kSecond) {  // unsigned: after a clock set back the difference is large
+  if (again && now_ns - last_ns_ < kSecond) {  // the difference is unsigned: it is large if the clock was set back
     ++folded_;
     return;
   }
@@ -132,7 +132,7 @@ void LogFile::write(const LogRecord& record, std::uint64_t now_ns, std::optional
   if (untold_ > 0) {
     const LogRecord told{LogLevel::warning,
                          Audience::expert,
-                         "lines were left out here: more a second than this log takes",
+                         "lines were left out here: more lines a second than this log accepts",
                          {{"left_out", std::to_string(untold_)}}};
     untold_ = 0;
     put(told, now_ns, run, 0);

@@ -1,4 +1,4 @@
-// The same log for programs: JSON lines in the file that RODEO_LOG_JSON names, in addition to the lines for people
+// The log for programs: JSON lines in the file that RODEO_LOG_JSON names, in addition to the lines for people
 // (docs/protocols/logs.md).
 #pragma once
 
@@ -21,7 +21,7 @@ enum class Audience : std::uint8_t { shift, expert, developer };
 /// "operator", "expert", "developer".
 std::string_view audience_name(Audience audience);
 
-/// Warnings and errors are the operator's, information the expert's, the rest the developer's.
+/// Warnings and errors are for the operator, information is for the expert, the rest for the developer.
 Audience audience_of(LogLevel level);
 
 /// Named fields of a line besides its text: {"code", "card.gone"}.

@@ -21,18 +21,17 @@ Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
-    return failed(
-        "file.open", std::string("cannot open the file: ") + std::strerror(errno),
-        absent ? "name a file that is there; relative names start at the working directory, in a configuration at its own"
-               : "name a file that you may read");
+    return failed("file.open", std::string("cannot open the file: ") + std::strerror(errno),
+                  absent
+                      ? "name an existing file; relative names start at the working directory, in a configuration at its own"
+                      : "name a file that you may read");
   }
   struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
-    return S_ISDIR(status.st_mode)
-               ? failed("file.not_regular", "is a directory, not a file",
-                        "name the files in it: " + path + (path.ends_with('/') ? "*" : "/*"))
-               : failed("file.not_regular", "is not a regular file", "copy what it delivers to a file first");
+    return S_ISDIR(status.st_mode) ? failed("file.not_regular", "is a directory, not a file",
+                                            "name the files in it: " + path + (path.ends_with('/') ? "*" : "/*"))
+                                   : failed("file.not_regular", "is not a regular file", "copy its data to a file first");
   }
   MappedFile file;
   const auto size = static_cast<std::size_t>(status.st_size);
@@ -60,9 +59,9 @@ void MappedFile::release_up_to(std::size_t offset) const {
 
 Result<void> MappedFile::check() const {
   if (!mapping_guard::was_hit(guard_)) return {};
-  return std::unexpected(Error{"file.shrunk", "the file became shorter while it was read, or the disk could not read it",
-                               path_,
-                               "let what writes the file end first; if it is whole, see the kernel's log for the disk"});
+  return std::unexpected(Error{
+      "file.shrunk", "the file became shorter while it was read, or the disk could not read it", path_,
+      "let the program that writes the file end first; if the file is whole, look for disk errors in the kernel's log"});
 }
 
 MappedFile::~MappedFile() {

@@ -35,7 +35,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
 
   /// Releases the memory of the bytes before `offset`, which are unlikely to be read again; a later read loads them from the
-  /// file. Keeps a walk through a large file small in memory. Any thread.
+  /// file. So a walk through a large file needs little memory. Any thread.
   void release_up_to(std::size_t offset) const;
 
   /// Error "file.shrunk" if a page could not be read since open(). Any thread.

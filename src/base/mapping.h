@@ -13,7 +13,7 @@ namespace rodeo::base {
 class Mapping {
  public:
   Mapping() = default;
-  /// Takes the result of mmap() for so many bytes, including MAP_FAILED.
+  /// Takes the result of mmap() for this number of bytes; the result may be MAP_FAILED.
   Mapping(void* mapped, std::size_t bytes)
       : memory_(mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped), Unmap{bytes}) {}
 

@@ -17,7 +17,7 @@ namespace {
 struct Watched {
   std::atomic<bool> taken{false};
   std::atomic<std::uintptr_t> begin{0};
-  std::atomic<std::uintptr_t> end{0};  ///< of the last page; 0: not in use
+  std::atomic<std::uintptr_t> end{0};  ///< end of the last page; 0: the entry is not in use
   std::atomic<bool> hit{false};
 };
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);

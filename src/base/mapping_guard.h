@@ -12,7 +12,7 @@ int watch(std::span<const std::byte> mapping);
 /// Call before unmapping.
 void forget(int number);
 
-/// Whether a page of the mapping could not be read.
+/// True if a page of the mapping could not be read.
 bool was_hit(int number);
 
 }  // namespace rodeo::base::mapping_guard

@@ -1,4 +1,4 @@
-// The same work on several threads: numbered pieces; a free thread takes the next one.
+// Runs the same work on several threads: the work is in numbered pieces, and a free thread takes the next one.
 #pragma once
 
 #include <algorithm>

@@ -90,7 +90,7 @@ Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::pat
   if (abi == nullptr || registration == nullptr) {
     dlclose(library);
     return std::unexpected(Error{"base.not_a_plugin",
-                                 fmt::format("{} is a library, but no plug-in of Rodeo", path.string()),
+                                 fmt::format("{} is a library, but not a plug-in of Rodeo", path.string()),
                                  {},
                                  "a plug-in defines RODEO_PLUGIN(registry) { ... }, see rodeo/plugin.h"});
   }

@@ -16,7 +16,7 @@ namespace rodeo::base {
 class PluginHost {
  public:
   struct Plugin {
-    std::string name;            ///< as requested
+    std::string name;            ///< the requested name
     std::filesystem::path path;  ///< canonical
   };
 

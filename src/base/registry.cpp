@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kBadFields = "base.bad_trigger_fields";
 
-/// L1 ids of 1 to 32 bits without a reset counter, or of 24 with one.
+/// True for L1 ids of 1 to 32 bits without a reset counter, or of 24 bits with one.
 bool there_are(const TriggerFields& fields) {
   return fields.has_ecr ? fields.l1id_bits == 24 : fields.l1id_bits >= 1 && fields.l1id_bits <= 32;
 }
@@ -43,7 +43,7 @@ auto call(const Result<const ComponentRegistry::Component*>& found, const Argume
   } catch (const std::exception& thrown) {
     return failed(thrown.what());
   } catch (...) {
-    return failed("its factory threw something that is no std::exception");
+    return failed("its factory threw something that is not a std::exception");
   }
 }
 
@@ -131,7 +131,7 @@ void ComponentRegistry::add_builder(ComponentInfo info, BuilderFactory make) {
 void ComponentRegistry::add_consumer(ComponentInfo info, ConsumerFactory make) {
   add(ComponentKind::consumer, std::move(info), std::move(make));
 }
-// A component without keys can be made now to check its declarations. The others are checked when they are made.
+// A component without keys is made now to check its declarations. Other components are checked when they are made.
 void ComponentRegistry::add_extractor(ComponentInfo info, ExtractorFactory make) {
   add(ComponentKind::extractor, std::move(info), std::move(make));
   const ComponentInfo& added = components_.back()->info;

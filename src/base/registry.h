@@ -50,7 +50,7 @@ class ComponentRegistry final : public Registry {
     } catch (const std::exception& thrown) {
       return take_back(before, threw(thrown.what()));
     } catch (...) {
-      return take_back(before, threw("something that is no std::exception"));
+      return take_back(before, threw("something that is not a std::exception"));
     }
     return {};
   }
@@ -61,7 +61,7 @@ class ComponentRegistry final : public Registry {
   /// Names of one kind, sorted.
   std::vector<std::string> names(ComponentKind kind) const;
 
-  /// In the order of registration.
+  /// The components in the order of registration.
   const std::vector<std::unique_ptr<Component>>& components() const { return components_; }
 
   /// Make a component by name. An exception of a factory becomes an error base.component_failed that names kind and
@@ -76,7 +76,7 @@ class ComponentRegistry final : public Registry {
   Result<RestampFunction> restamp(std::string_view name) const;
   Result<std::unique_ptr<EventSelection>> make_selection(std::string_view name, const Parameters& parameters) const;
 
-  // Registry: throw SetupError for a name that is taken or malformed; call them through add_library.
+  // The functions of Registry throw SetupError for a name that is taken or malformed. Call them through add_library().
   using Registry::add_checker;
   using Registry::add_extractor;
   void add_input(ComponentInfo info, InputFactory make) override;

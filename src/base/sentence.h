@@ -9,7 +9,7 @@
 
 namespace rodeo::base {
 
-/// Whether the letter is printable ASCII, as texts in messages are.
+/// True if the letter is printable ASCII, as all texts in messages are.
 constexpr bool printable(char letter) { return letter >= ' ' && letter <= '~'; }
 
 /// "1 link", "24 links".

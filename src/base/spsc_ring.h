@@ -45,7 +45,8 @@ class SpscRing {
 
   /// An estimate, never more than the capacity. Any thread.
   std::size_t size() const {
-    const std::size_t head = head_.load(std::memory_order_acquire);  // first: then the tail is not behind the head
+    // Read the head first, so that the tail is not behind it.
+    const std::size_t head = head_.load(std::memory_order_acquire);
     return std::min(tail_.load(std::memory_order_acquire) - head, mask_ + 1);
   }
 

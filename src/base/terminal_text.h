@@ -6,7 +6,7 @@
 
 namespace rodeo::base {
 
-/// The text with `?` for each control character (C0, and C1 in UTF-8) that is no line break or tab.
+/// The text with `?` for each control character (C0, and C1 in UTF-8) except line breaks and tabs.
 std::string without_control_characters(std::string_view text);
 
 }  // namespace rodeo::base

@@ -13,7 +13,8 @@ namespace rodeo::base {
 /// Names the calling thread (cut to the 15 characters that Linux shows).
 void set_thread_name(const std::string& name);
 
-/// Pins the calling thread to one CPU; false if the machine has no such CPU or forbids it. A negative CPU leaves it free.
+/// Pins the calling thread to one CPU; false if the machine has no such CPU or forbids it. A negative CPU leaves the thread
+/// unpinned.
 bool pin_thread(int cpu);
 
 /// CPU seconds used by the calling thread.
@@ -33,7 +34,7 @@ class ThreadCpu {
   std::atomic<double> final_{0};
 };
 
-/// What a polling thread does when there is nothing to do.
+/// The behaviour of a polling thread when there is nothing to do.
 enum class IdlePolicy : std::uint8_t {
   spin,   ///< never leaves the CPU: lowest latency, one core each
   yield,  ///< spins a little, then yields
@@ -47,7 +48,7 @@ class Backoff {
   void reset() { idle_ = 0, waited_ns_ = 0; }
   void idle();
 
-  /// How long to sleep after waiting so long: adds little latency, and an idle process costs 1 % of a core a thread.
+  /// The sleep after a wait of `waited_ns`: it adds little latency, and an idle thread uses 1 % of a core.
   static constexpr std::uint64_t pause_ns(std::uint64_t waited_ns) {
     return std::clamp<std::uint64_t>(waited_ns / 16, 5'000, 1'000'000);
   }
@@ -55,7 +56,7 @@ class Backoff {
  private:
   IdlePolicy policy_;
   std::uint32_t idle_ = 0;
-  std::uint64_t waited_ns_ = 0;  ///< as far as known without a clock
+  std::uint64_t waited_ns_ = 0;  ///< an estimate, made without a clock
 };
 
 /// One pause of a spinning thread.

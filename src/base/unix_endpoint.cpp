@@ -19,7 +19,7 @@ Result<UnixEndpoint> UnixEndpoint::open(Settings settings) {
                                  settings.lock.native(), "its directory must exist and be yours"});
   endpoint.lock_ = lock->release();
   endpoint.settings_ = std::move(settings);
-  ::unlink(endpoint.path().c_str());  // we hold the lock, so its maker is dead
+  ::unlink(endpoint.path().c_str());  // this process holds the lock, so the socket's owner is dead
   RODEO_TRY(endpoint.listen());
   return endpoint;
 }

@@ -9,14 +9,14 @@
 
 namespace rodeo::base {
 
-/// Listens at a path, for this user only. Replaces a dead process's socket of this name, but not a living one's. The
-/// destructor removes the socket, and the lock file while it is still locked. Move only; one thread at a time.
+/// Listens at a path, for this user only. Replaces a dead process's socket of this name, but not that of a living process.
+/// The destructor removes the socket, and the lock file while it is still locked. Move only; one thread at a time.
 class UnixEndpoint {
  public:
   struct Settings {
     std::filesystem::path path;
     Error taken;                      ///< the error if another process has the name
-    std::filesystem::path lock = {};  ///< of the lock file; empty: the path with ".lock" appended
+    std::filesystem::path lock = {};  ///< path of the lock file; empty: the socket's path with ".lock" appended
     LockedPart part = LockedPart::whole();
     int type = SOCK_STREAM;
     int backlog = 64;

@@ -351,7 +351,7 @@ def test_what_a_plugin_throws_in_a_run_costs_the_chunks_it_threw_at_and_names_it
 
 
 @pytest.mark.parametrize(
-    "extractor, checker, where", [("crashes", "", "in the code of"), ("rodeo", "crashes", "in what was called by")]
+    "extractor, checker, where", [("crashes", "", "in the code of"), ("rodeo", "crashes", "in a function called by")]
 )
 def test_a_plugin_that_crashes_a_run_is_named(rodeo, extractor, checker, where):
     library = built_for_tests("crashes")
