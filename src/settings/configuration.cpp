@@ -246,7 +246,7 @@ class ConfigurationBuilder {
     }
   }
 
-  /// The strongest source that gives a key.
+  /// The value from the strongest source that sets the key.
   std::optional<Given> find(const RawValue* raw, const Key& key, const std::string& path) {
     known_paths_.push_back(path);
     // A list or a text may be written as in a file; anything else is a word, and the key decides its type.

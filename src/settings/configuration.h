@@ -26,7 +26,7 @@ struct ConfiguredValue {
   Key key;
   Origin origin = Origin::fallback;
   std::string where;    ///< "run.toml:14:3", "RODEO_READOUT_BUILDER_TIMEOUT", "--set", or empty
-  std::string written;  ///< as in the file
+  std::string written;  ///< the text in the file
   Place place;
 };
 
@@ -34,17 +34,17 @@ struct ConfiguredValue {
 class Table {
  public:
   const std::string& path() const { return path_; }    ///< "readout.consumer[1]"
-  const std::string& type() const { return type_; }    ///< of the component; empty if the table has none
-  const std::string& where() const { return where_; }  ///< file:line:column; empty if the file does not have it
+  const std::string& type() const { return type_; }    ///< type of the component; empty if the table has none
+  const std::string& where() const { return where_; }  ///< file:line:column; empty if the table is not in the file
   const Parameters& parameters() const { return parameters_; }
 
   /// True if a file, the environment or a flag set the key; false if it has its default.
   bool given(std::string_view key) const;
 
-  /// The single table with this name below this one; nullptr if an optional one is left out. Throws std::logic_error if no
+  /// The single table with this name below this one; nullptr if an optional table is left out. Throws std::logic_error if no
   /// such table is declared.
   const Table* table(std::string_view name) const;
-  /// The elements of an array of tables, in order. Throws std::logic_error likewise.
+  /// The elements of an array of tables, in order. Throws std::logic_error if no such array is declared.
   std::span<const Table> tables(std::string_view name) const;
 
   const std::vector<ConfiguredValue>& settings() const { return settings_; }
@@ -92,7 +92,7 @@ struct Configuration {
   std::filesystem::path file;
   Table root;
 
-  /// By whole path, through single tables: "readout.builder". nullptr if an optional one is left out.
+  /// Finds a table by its whole path, through single tables: "readout.builder". nullptr if an optional table is left out.
   const Table* table(std::string_view path) const;
 };
 

@@ -31,9 +31,9 @@ struct TableDeclaration {
   bool optional = false;
   /// The table describes a component of this kind: `type` names it, and the table has its keys in addition to `keys`.
   std::optional<ComponentKind> component = std::nullopt;
-  /// `type`, if the file does not give it; empty: it is required.
+  /// The value of `type` if the file has none; empty: the file must have one.
   std::string default_type = {};
-  /// Apply to components that declare a key of that name.
+  /// They apply to components that declare a key of that name.
   std::vector<JoinedSlot> joined = {};
 };
 

@@ -8,8 +8,8 @@
 
 namespace rodeo::settings {
 
-/// Adds the values of a table and of all tables below it to an object, by whole key ("readout.builder.timeout"), as written.
-/// Flat.
+/// Adds the values of a table and of all tables below it to a flat object, by whole key ("readout.builder.timeout"), as
+/// written.
 void add_values(const Table& table, Json& values);
 
 /// SHA-256 of all values by whole key, sorted, as one line of JSON: 64 lower-case hex digits. It does not depend on the

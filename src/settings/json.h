@@ -71,7 +71,7 @@ class Json {
   const Array& elements() const;
   const Object& members() const;
 
-  /// As text; `indent` 0 gives one line. Bytes that are not UTF-8 are replaced.
+  /// The value as text; `indent` 0 gives one line. Bytes that are not UTF-8 are replaced.
   std::string dump(int indent = 2) const;
 
   /// Accepts any bytes. Error config.bad_json with line and column: also for numbers beyond a double, and for values nested

@@ -23,8 +23,8 @@ struct ListedKey {
 /// The key that names the component of such a table.
 Key type_key(const TableDeclaration& table, const base::ComponentRegistry& registry);
 
-/// In the order of the declarations; a slot's `type` first, then the table's own keys, then those of each component.
-/// Refers to both arguments.
+/// Lists the keys in the order of the declarations: a slot's `type` first, then the table's own keys, then those of each
+/// component. The result refers to both arguments.
 std::vector<ListedKey> list_keys(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
 
 }  // namespace rodeo::settings

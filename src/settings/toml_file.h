@@ -12,7 +12,7 @@
 
 namespace rodeo::settings {
 
-/// Counted from 1; 0: none.
+/// Line and column, counted from 1; 0: no place.
 struct Place {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
@@ -27,7 +27,7 @@ struct RawValue {
     other,  ///< dates and times, which no key accepts
     array,
     table,
-    word,  ///< from a flag or the environment: text; the key decides its type
+    word,  ///< text from a flag or the environment; the key decides its type
   };
 
   struct Member;
@@ -36,23 +36,23 @@ struct RawValue {
   bool boolean = false;
   std::int64_t integer = 0;
   double real = 0;
-  std::string text;  ///< of text and word
+  std::string text;  ///< the characters of a text or word
   std::vector<RawValue> elements;
-  std::vector<Member> members;  ///< in the order of the file
-  Place place;                  ///< of the value
+  std::vector<Member> members;  ///< the members in the order of the file
+  Place place;                  ///< place of the value
 
   RawValue* find(std::string_view name);
   const RawValue* find(std::string_view name) const;
 
   /// "the integer 10", "the text \"abc\"", "a table".
   std::string describe() const;
-  /// As written in a file.
+  /// The value as written in a file.
   std::string written() const;
 };
 
 struct RawValue::Member {
   std::string name;
-  Place place;  ///< of the key
+  Place place;  ///< place of the key
   RawValue value;
 };
 
