@@ -18,19 +18,20 @@ enum class AssignmentKind : std::uint16_t { hello = 1, work = 2 };
 
 /// The reason why a supervisor refuses a request: the status of its answer.
 enum class AssignmentRefusal : std::uint16_t {
-  bad_message = 1,  ///< it cannot be decoded
+  bad_message = 1,  ///< the message cannot be decoded
   version = 2,      ///< the node speaks another version
   name_taken = 3,   ///< a node of this name is connected
   not_yet = 4,      ///< the supervisor does not know its run yet: try again
   say_hello = 5,    ///< no session, or numbers out of order: begin with HELLO
-  too_many = 6,     ///< nodes
+  too_many = 6,     ///< too many nodes
 };
 
 // Limits of the contents of a message. Texts are printable ASCII.
 inline constexpr std::size_t kMostNodeName = 64;
-inline constexpr std::size_t kMostServices = 4096;       ///< of each kind, in a welcome
-inline constexpr std::size_t kMostEventsAtOnce = 1024;   ///< in one answer to WORK, and decisions in one WORK: below 32 KiB
-inline constexpr std::size_t kMostEventsHeld = 1 << 20;  ///< and decisions, in one HELLO
+inline constexpr std::size_t kMostServices = 4096;  ///< services of each kind, in a welcome
+/// Events in one answer to WORK, and decisions in one WORK: below 32 KiB.
+inline constexpr std::size_t kMostEventsAtOnce = 1024;
+inline constexpr std::size_t kMostEventsHeld = 1 << 20;  ///< events and decisions, in one HELLO
 inline constexpr std::uint16_t kNoBcid = 0xffff;
 
 /// An event for a node. 16 bytes, in wire format.
@@ -63,10 +64,10 @@ inline constexpr std::uint8_t kVerdicts = 5;
 /// The result of an event. 16 bytes, in wire format.
 struct EventDecision {
   static constexpr std::uint8_t kPartial = 1;    ///< fragments were missing when it was built
-  static constexpr std::uint8_t kBuildOnly = 2;  ///< it was assigned with "build only"
+  static constexpr std::uint8_t kBuildOnly = 2;  ///< the event was assigned with "build only"
 
   std::uint64_t id = 0;
-  std::uint32_t bytes = 0;  ///< recorded
+  std::uint32_t bytes = 0;  ///< recorded bytes
   Verdict verdict = Verdict::accepted;
   std::uint8_t flags = 0;
   std::uint16_t reserved = 0;
@@ -82,11 +83,12 @@ struct NodeHello {
   std::uint16_t version = kAssignmentsVersion;
   std::uint64_t instance = 0;  ///< random number of the process: a restarted node has another one and holds nothing
   std::uint32_t slots = 0;     ///< events that it can take now, in addition to those it holds
-  std::uint64_t session = 0;   ///< its previous session; 0: none
+  std::uint64_t session = 0;   ///< the node's previous session; 0: none
   std::uint64_t first = 0;     ///< number of the first decision here, in that session
   std::string name = {};
-  std::vector<EventDecision> decisions = {};  ///< not safe yet, in order: numbers 1, 2, ... of this session
-  std::vector<AssignedEvent> events = {};     ///< assigned to it and not decided
+  /// Decisions that are not safe yet, in order: numbers 1, 2, ... of this session.
+  std::vector<EventDecision> decisions = {};
+  std::vector<AssignedEvent> events = {};  ///< events that are assigned to the node and not decided
   bool operator==(const NodeHello&) const = default;
 };
 
@@ -100,17 +102,17 @@ struct NodeWelcome {
   std::uint64_t patience_ns = 0;       ///< an idle WORK is answered after this time
   std::string system = {};
   std::vector<std::string> readouts = {};   ///< names of their services on the bus
-  std::vector<std::string> recorders = {};  ///< the same
+  std::vector<std::string> recorders = {};  ///< names of the recorders' services on the bus
   std::vector<std::uint64_t> let_go = {};   ///< events of the HELLO that are no longer the node's: it drops them
   bool operator==(const NodeWelcome&) const = default;
 };
 
-/// WORK.
+/// The request WORK: reports decisions and asks for events.
 struct NodeWork {
   std::uint64_t session = 0;
   std::uint64_t granted = 0;                  ///< sum of events accepted since HELLO: assigned + free slots. Never decreases
   std::uint64_t first = 0;                    ///< number of the first decision here
-  std::vector<EventDecision> decisions = {};  ///< each once, in order
+  std::vector<EventDecision> decisions = {};  ///< decisions, each reported once, in order
   bool operator==(const NodeWork&) const = default;
 };
 
@@ -128,7 +130,7 @@ struct NodeOrders {
   std::uint64_t newer_than = 0;
   std::vector<AssignedEvent> events = {};
 
-  bool over() const { return (flags & kOver) != 0; }  ///< the run has no more events, and all decisions are safe
+  bool over() const { return (flags & kOver) != 0; }  ///< true: the run has no more events, and all decisions are safe
   bool operator==(const NodeOrders&) const = default;
 };
 
@@ -139,7 +141,7 @@ void encode(const NodeWelcome& welcome, std::vector<std::byte>& out);
 void encode(const NodeWork& work, std::vector<std::byte>& out);
 void encode(const NodeOrders& orders, std::vector<std::byte>& out);
 
-// Decodes whole messages and checks every number. The vectors of `out` keep their memory. Of another version, only the
+// Decodes whole messages and checks every number. The vectors of `out` keep their memory. If the version differs, only the
 // version is read.
 Decoded<void> decode(std::span<const std::byte> bytes, NodeHello& out);
 Decoded<void> decode(std::span<const std::byte> bytes, NodeWelcome& out);

@@ -67,7 +67,7 @@ struct BlockHeader {
   constexpr std::uint16_t marker() const { return static_cast<std::uint16_t>(word >> 16); }
 };
 
-/// What a trailer says about the bytes before it.
+/// The kinds of the bytes before a trailer.
 enum class TrailerType : std::uint8_t {
   null = 0,         ///< padding; its length is ignored
   first = 1,        ///< begin of a chunk that continues in another block

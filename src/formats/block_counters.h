@@ -44,16 +44,16 @@ enum class BlockCounter : std::uint8_t {
 inline constexpr std::size_t kBlockCounters = static_cast<std::size_t>(BlockCounter::count);
 using BlockCounters = base::CounterBlock<BlockCounter>;
 
-/// In the order of the enum.
+/// The descriptions, in the order of the enum.
 inline constexpr std::array<base::CounterInfo, kBlockCounters> kBlockCounterInfo{{
-    {"blocks", "blocks", "blocks seen, whatever was in them"},
+    {"blocks", "blocks", "all blocks, with any contents"},
     {"chunks", "chunks", "chunks handed over"},
     {"chunk_bytes", "bytes", "bytes of the chunks handed over"},
     {"split_chunks", "chunks", "chunks put together from several pieces, or cut while open"},
     {"bad_marker", "blocks", "blocks skipped because their marker is not the configured format's"},
     {"unmapped_blocks", "blocks", "blocks skipped because their E-link is not in the list"},
     {"sequence_gaps", "gaps", "blocks whose sequence number does not follow the E-link's last one"},
-    {"lost_blocks", "blocks", "blocks missing at sequence gaps (modulo 32: at least so many)"},
+    {"lost_blocks", "blocks", "blocks missing at sequence gaps (modulo 32, so more may be missing)"},
     {"cut_by_gap", "chunks", "chunks cut short because the block with their rest is missing"},
     {"bad_trailer", "blocks", "blocks whose trailers do not add up; their chunks are marked software-malformed"},
     {"before_join", "pieces", "pieces dropped because their chunk began before the stream was joined"},
@@ -62,7 +62,7 @@ inline constexpr std::array<base::CounterInfo, kBlockCounters> kBlockCounterInfo
     {"unterminated", "chunks", "chunks cut short because another began before their last piece"},
     {"undefined_trailer", "pieces", "pieces dropped because their trailer has the undefined type"},
     {"oversize", "chunks", "chunks cut to the configured maximum size"},
-    {"cut_bytes", "bytes", "bytes cut off these chunks"},
+    {"cut_bytes", "bytes", "bytes cut off chunks above the maximum size"},
     {"unfinished", "chunks", "chunks still open when the stream ended"},
     {"given_up", "chunks", "chunks that the card ended with a truncating time-out"},
     {"timeouts", "trailers", "time-out fillers: the E-link was quiet and its block was flushed"},

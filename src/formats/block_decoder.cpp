@@ -21,16 +21,16 @@ struct alignas(64) BlockDecoder::Link {
   };
 
   std::byte* parked;
-  std::uint32_t size;  // of the open chunk, cut to the maximum
+  std::uint32_t size;  // size of the open chunk, cut to the maximum
   std::uint8_t next_sequence;
-  std::uint8_t status;  // of the open chunk
+  std::uint8_t status;  // status of the open chunk
   std::uint8_t part_count;
   bool joined;  // the begin of a chunk was seen
   bool open;
   bool oversize;
-  bool listed;  // is in to_park_
+  bool listed;  // the link is in to_park_
   std::array<Part, kMostParts> parts;
-  std::uint64_t cut_bytes;  // off the open chunk, if it is oversize
+  std::uint64_t cut_bytes;  // bytes cut off the open chunk, if it is oversize
 };
 
 /// Sums of one decode() call, kept in registers.
@@ -73,7 +73,7 @@ constexpr bool is_plain(std::uint32_t trailer, TrailerType type) {
 template <typename Trailer>
 struct BlockDecoder::FromEnd {
   const std::byte* begin;
-  std::uint32_t end;  // end of the part that is not taken yet
+  std::uint32_t end;  // end of the part that is not decoded yet
 
   std::uint32_t left() const { return end - kBlockHeaderBytes; }
   /// The trailer of the last piece, or of the piece that ends `before` bytes earlier; valid only if left() covers it.
@@ -95,10 +95,10 @@ struct BlockDecoder::FromEnd {
 /// Consecutive whole chunks.
 struct BlockDecoder::Wholes {
   std::uint32_t count = 0;
-  std::uint32_t size = 0;  // of each, if they are equal
+  std::uint32_t size = 0;  // size of each chunk, if all are equal
   std::uint32_t stride = 0;
   std::uint64_t bytes = 0;
-  ChunkEntry* entries = nullptr;  // if they are not equal
+  ChunkEntry* entries = nullptr;  // the chunks, if their sizes differ
 };
 
 namespace {
@@ -511,7 +511,7 @@ void BlockDecoder::park(Link& link) {
   link.part_count = 1;
 }
 
-/// Notes the pieces of the open chunk that are not noted yet; parked pieces are.
+/// Notes the pieces of the open chunk that are not noted yet. Parked pieces are noted already.
 void BlockDecoder::note_parts(const Link& link) {
   for (std::uint8_t i = 0; i < link.part_count; ++i) {
     const Link::Part& part = link.parts[i];

@@ -23,8 +23,8 @@ class BlockDecoder {
   struct Options {
     BlockFormat format;
     std::uint32_t max_chunk_bytes = 64 * 1024;  ///< longer chunks are cut, marked and counted
-    /// Receives the pieces of joined chunks, as places in the blocks, in the order of their runs and up to the size of each;
-    /// without empty ones. For callers that keep all blocks; it grows, and so do the lists of open chunks.
+    /// Receives the pieces of joined chunks, as places in the blocks, in the order of their runs and up to the size of each.
+    /// Empty pieces are left out. For callers that keep all blocks: this list grows, and so do the lists of open chunks.
     JoinedParts* parts = nullptr;
   };
 
@@ -99,13 +99,13 @@ class BlockDecoder {
   std::size_t link_count_;
   std::size_t parked_stride_;
   DecodeBuffer::Capacity block_room_;
-  std::vector<std::uint16_t> elinks_;  // by link
+  std::vector<std::uint16_t> elinks_;  // E-link number of each link
   std::array<LinkIndex, 2048> index_of_elink_;
-  std::size_t unwanted_ = 0;  // number of links
+  std::size_t unwanted_ = 0;  // number of unwanted links
   std::unique_ptr<Link[]> links_;
   std::unique_ptr<std::byte[]> parked_;
   std::vector<LinkIndex> to_park_;
-  std::vector<JoinedParts> open_parts_;  // by link, if options ask for them
+  std::vector<JoinedParts> open_parts_;  // pieces of each link's open chunk, if the options ask for them
   std::vector<Piece> pieces_;            // pieces of the current block, in order, at the end of this memory
   BlockCounters counters_;
 };

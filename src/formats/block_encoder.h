@@ -45,11 +45,11 @@ class BlockEncoder {
   std::size_t room_for_part() const { return room() - format_.trailer_bytes(); }
   void wrote_part(std::size_t bytes, bool complete, std::uint8_t status = chunk_status::kOk);
 
-  /// Number of whole chunks of `bytes` that fit; each needs its padding and trailer_of_whole() behind it. After writing them
-  /// in place, call wrote_wholes(). Requires !in_chunk().
+  /// Number of whole chunks of `bytes` that fit; the caller appends padding and trailer_of_whole() to each. After writing
+  /// them in place, call wrote_wholes(). Requires !in_chunk().
   std::size_t wholes_that_fit(std::size_t bytes) const { return full() ? 0 : room() / whole_stride(bytes); }
   std::byte* position() const { return at_; }
-  /// Distance in bytes from one such chunk to the next.
+  /// Distance in bytes from one whole chunk to the next.
   std::size_t whole_stride(std::size_t bytes) const {
     return ((bytes + format_.trailer_bytes() - 1) & ~std::size_t{format_.trailer_bytes() - 1}) + format_.trailer_bytes();
   }

@@ -37,7 +37,7 @@ class DecodeBuffer {
   }
 
   std::span<const ChunkRun> runs() const { return {runs_.get(), run_count_}; }
-  /// The same, writable by the owner: to change the link indices of the runs.
+  /// runs(), writable by the owner: to change the link indices of the runs.
   std::span<ChunkRun> own_runs() { return {runs_.get(), run_count_}; }
 
   void clear() {
@@ -62,8 +62,8 @@ class DecodeBuffer {
     entries_left_ -= n;
     return entries_.get() + entries_left_;
   }
-  /// Entries are allocated from the end of their memory to its begin, as blocks are read: a decoder writes below
-  /// entries_end() and then keeps the entries by passing the lowest one.
+  /// Entries are allocated from the end of their memory to its begin, because blocks are read in this order. A decoder
+  /// writes entries below entries_end(), and then keeps them by passing the lowest one.
   ChunkEntry* entries_end() { return entries_.get() + entries_left_; }
   void keep_entries(const ChunkEntry* first) { entries_left_ = static_cast<std::size_t>(first - entries_.get()); }
   std::byte* take_carry(std::size_t bytes) {

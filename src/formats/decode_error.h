@@ -24,7 +24,7 @@ struct DecodeError {
   std::uint64_t found = 0;
   std::uint64_t expected = 0;
 
-  /// The same error with its offset counted from `base` bytes earlier.
+  /// The error with its offset counted from `base` bytes earlier.
   DecodeError from(std::uint64_t base) const {
     DecodeError moved = *this;
     moved.offset += base;
@@ -48,7 +48,7 @@ inline std::unexpected<DecodeError> decode_error(DecodeFault fault, std::uint64_
                                                  std::uint64_t found, std::uint64_t expected = 0) {
   return std::unexpected(DecodeError{fault, offset, field, found, expected});
 }
-/// The same for a 32-bit word; `word` is its index.
+/// decode_error() for a 32-bit word; `word` is its index.
 inline std::unexpected<DecodeError> word_error(DecodeFault fault, std::uint64_t word, const char* field, std::uint64_t found,
                                                std::uint64_t expected = 0) {
   return decode_error(fault, 4 * word, field, found, expected);

@@ -26,10 +26,10 @@ constexpr std::uint64_t chunk(std::uint64_t seed, std::uint64_t purpose, std::ui
   return at(base(seed, purpose, link_id), trigger);
 }
 
-/// In (0, 1].
+/// A number in (0, 1].
 constexpr double unit(std::uint64_t bits) { return static_cast<double>((bits >> 11) + 1) * 0x1p-53; }
 
-/// In [0, n); n > 0.
+/// A number in [0, n); n > 0.
 constexpr std::uint64_t below(std::uint64_t bits, std::uint64_t n) {
   return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * n) >> 64);
 }

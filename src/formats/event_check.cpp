@@ -15,7 +15,7 @@ namespace rodeo::formats {
 struct EventChecker::Place {
   const std::string& event;
   std::string rob;           // ", ROB 0x00610001", or nothing
-  std::uint64_t offset = 0;  // of the event in the file
+  std::uint64_t offset = 0;  // place of the event in the file
   bool exact = true;         // offsets inside the event are offsets in the file (it is not compressed)
   Findings& findings;
 
@@ -27,7 +27,7 @@ struct EventChecker::Place {
 namespace {
 
 std::string differs(const char* field, std::uint64_t found, const char* from, std::uint64_t expected) {
-  return fmt::format("{} is {:#x}, that of the {} {:#x}", field, found, from, expected);
+  return fmt::format("{} is {:#x}, but the {} has {:#x}", field, found, from, expected);
 }
 
 constexpr std::uint32_t kTruncatedRob = 0x08000000;
@@ -103,7 +103,7 @@ void EventChecker::check_rob(const RobView& rob, const FullEventView& event, std
   if (status != 0) ++totals_.incomplete_robs;
   const Decoded<RodView> rod = rob.rod();
   if (!rod) {
-    // A truncated ROD with a status that says so came like that from its source: the file is not damaged.
+    // A truncated ROD whose status says so arrived truncated from its source: the file is not damaged.
     if (expectations_.ours || (status & kTruncatedRob) == 0) place.report(offset + rod.error().offset, rod.error().what());
     return;
   }
@@ -158,7 +158,7 @@ void EventChecker::check_links(const RodView& rod, std::size_t offset, const Pla
   const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
   const std::optional<AbsentLinks> links = absent_links(rod.status);
   if (!links) {
-    place.report(offset, "the status words on missing and removed links do not fit together");
+    place.report(offset, "the status words on missing and removed links contradict each other");
     return;
   }
   const std::uint32_t removed = links->removed();

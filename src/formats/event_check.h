@@ -18,7 +18,7 @@ namespace rodeo::formats {
 /// The expectations for the events of a file.
 struct EventExpectations {
   bool ours = false;                        ///< ROD data are chunk records; ids of event, ROB and ROD agree
-  std::optional<std::uint32_t> run_number;  ///< of every event and ROD, if ours
+  std::optional<std::uint32_t> run_number;  ///< run number of every event and ROD, if `ours`
   std::optional<ProvableMark> provable;     ///< chunks have provable payload
   bool global_ids = false;                  ///< global ids follow the rule of event_ids.h, and determine the payload
 };
@@ -28,15 +28,15 @@ struct EventTotals {
   std::uint64_t events = 0;
   std::uint64_t unproven_headers = 0;  ///< events that recovery marked (kHeaderNotProven)
   std::uint64_t robs = 0;
-  std::uint64_t incomplete_robs = 0;       ///< status is not 0
+  std::uint64_t incomplete_robs = 0;       ///< ROBs whose status is not 0
   std::uint64_t missing_links = 0;         ///< missing chunks, according to the fragments
-  std::uint64_t robs_without_removed = 0;  ///< complete or not: some link was removed from the build
+  std::uint64_t robs_without_removed = 0;  ///< complete or not, but without a link that was removed from the build
   std::uint64_t removed_links = 0;         ///< chunks that events did not wait for, because their links were removed
   std::uint64_t chunks = 0;
-  std::uint64_t flagged_chunks = 0;    ///< not as sent, and flagged in their header
-  std::uint64_t wrong_chunks = 0;      ///< not as sent, and not flagged: each is a finding
-  std::uint64_t wrong_in_flagged = 0;  ///< of these, in fragments that are flagged for the payload of some chunk
-  std::uint64_t proven_chunks = 0;     ///< every byte is what the link sent
+  std::uint64_t flagged_chunks = 0;    ///< chunks that differ from what was sent, and are flagged in their header
+  std::uint64_t wrong_chunks = 0;      ///< chunks that differ from what was sent, and are not flagged: each is a finding
+  std::uint64_t wrong_in_flagged = 0;  ///< wrong chunks in fragments that are flagged for the payload of some chunk
+  std::uint64_t proven_chunks = 0;     ///< chunks of which every byte is what the link sent
   std::uint64_t rod_data_bytes = 0;
   std::uint64_t events_with_checksum = 0;
   std::uint64_t robs_with_checksum = 0;
@@ -51,7 +51,7 @@ class EventChecker {
   explicit EventChecker(const EventExpectations& expectations);
 
   /// Checks the event that fills `bytes`, at `offset` of the file; findings begin with `name` ("event 3"). True if there are
-  /// none.
+  /// no findings.
   bool check(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name, Findings& findings);
 
   const EventTotals& totals() const { return totals_; }

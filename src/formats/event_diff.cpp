@@ -32,7 +32,7 @@ std::string bytes_text(std::span<const std::byte> bytes, std::size_t from) {
 
 struct Rob {
   RobView view;
-  std::uint64_t offset = 0;  // in the uncompressed event
+  std::uint64_t offset = 0;  // place in the uncompressed event
   bool paired = false;
 };
 

@@ -14,7 +14,7 @@ namespace rodeo::formats {
 struct EventDifference {
   std::string where;  ///< "event", "ROB 0x00610001", "ROB 0x00610001, link id 0x00540003"
   std::string field;  ///< "BCID", "status", "chunk bytes", "only there"
-  std::string left;   ///< value in the first event; empty: none
+  std::string left;   ///< value in the first event; empty: the event has no value
   std::string right;
   /// Place of the field in each event, in bytes from its start; 0 if it has no place. In a compressed event, counted as if
   /// uncompressed.

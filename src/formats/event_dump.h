@@ -39,13 +39,13 @@ struct EventDump {
 /// node with a note and its bytes.
 EventDump dump_event(std::span<const std::byte> event, std::string title, const IdLayout& ids = {});
 
-/// How much render_dump() shows; 0 is all.
+/// Limits of the output of render_dump(); 0: no limit.
 struct DumpLimits {
-  std::size_t chunks = 8;     ///< per ROD
-  std::size_t hex_lines = 3;  ///< per piece of content
+  std::size_t chunks = 8;     ///< chunks of each ROD
+  std::size_t hex_lines = 3;  ///< lines for each piece of content
 };
 
-/// The tree as text; ends with a newline.
+/// The tree as text that ends with a newline.
 std::string render_dump(const DumpNode& root, const DumpLimits& limits);
 
 /// "0011 2233 ..." without offsets or line breaks.

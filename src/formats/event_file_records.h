@@ -72,7 +72,7 @@ struct EventFileHeader {
 
 struct DecodedFileHeader : EventFileHeader {
   std::size_t size_bytes = 0;
-  std::size_t free_strings_offset = 0;  ///< of the record; 0 if there is none
+  std::size_t free_strings_offset = 0;  ///< place of the record; 0 if there is none
 };
 
 /// Decodes the records at the start of a file.
@@ -82,8 +82,8 @@ Decoded<DecodedFileHeader> decode_file_header(std::span<const std::byte> file);
 std::vector<std::byte> encode_file_header(const EventFileHeader& header);
 
 struct Separator {
-  std::uint32_t block_number = 0;  ///< from 1; continues over the files of a sequence
-  std::uint32_t block_bytes = 0;   ///< of the block behind the separator
+  std::uint32_t block_number = 0;  ///< counted from 1, over all files of a sequence
+  std::uint32_t block_bytes = 0;   ///< size of the block behind the separator
 };
 
 Decoded<Separator> decode_separator(std::span<const std::byte> bytes);
@@ -92,10 +92,10 @@ std::array<std::byte, kSeparatorBytes> encode_separator(const Separator& separat
 struct FileEnd {
   FileTime closed = {};
   std::uint32_t blocks_in_file = 0;
-  std::uint32_t mib_in_file = 0;  ///< of blocks, without records, rounded to the nearest
+  std::uint32_t mib_in_file = 0;  ///< size of all blocks, without records, rounded to the nearest
   std::uint32_t blocks_in_sequence = 0;
   std::uint32_t mib_in_sequence = 0;
-  std::uint32_t last_file = 0;  ///< 1: the last of its sequence
+  std::uint32_t last_file = 0;  ///< 1: this file is the last of its sequence
 
   bool operator==(const FileEnd&) const = default;
 };

@@ -21,7 +21,7 @@ struct EventFilter {
   enum class Status : std::uint8_t { any, good, flagged };
 
   Status status = Status::any;         ///< good: no bit is set; flagged: some bit is set
-  std::uint32_t status_bits = 0;       ///< additionally: at least one of these must be set; 0: any
+  std::uint32_t status_bits = 0;       ///< if not 0: at least one of these bits must also be set
   std::set<std::string> streams = {};  ///< "physics_Main": the event must have a tag of one of these
   std::set<std::uint32_t> trigger_types = {};
   std::optional<std::pair<L1Id, L1Id>> l1ids =

@@ -16,8 +16,8 @@ inline constexpr std::uint16_t kRodVersion = 0x0301;
 
 inline constexpr std::size_t kRodHeaderWords = 9;
 inline constexpr std::size_t kRodTrailerWords = 3;
-inline constexpr std::size_t kGenericHeaderWords = 7;    ///< of event and ROB, without status words
-inline constexpr std::size_t kEventSpecificWords5 = 16;  ///< of a v5 event, without the variable parts
+inline constexpr std::size_t kGenericHeaderWords = 7;    ///< words of an event or ROB header, without status words
+inline constexpr std::size_t kEventSpecificWords5 = 16;  ///< words of a v5 event header, without the variable parts
 inline constexpr std::size_t kEventSpecificWords4 = 13;
 
 /// Word numbers in the header of a v5 event with one status word.
@@ -59,15 +59,15 @@ inline constexpr std::uint32_t kPhysics = 0;
 inline constexpr std::uint32_t kCalibration = 1;
 inline constexpr std::uint32_t kCosmics = 2;
 inline constexpr std::uint32_t kTest = 0xf;
-inline constexpr std::uint32_t kSimulation = 0x80000000;  ///< or-ed to the others
+inline constexpr std::uint32_t kSimulation = 0x80000000;  ///< or-ed to the other values
 }  // namespace run_type
 
 /// In the first status word of an event, defined by Rodeo: the event was saved from a damaged file, and its header is not
 /// proven, or other words contradict it.
 inline constexpr std::uint32_t kHeaderNotProven = 0x40000000;
 
-/// Likewise: the event was merged from several files, and some of its ROBs are in none of them. Status words from 1 on are
-/// then their number and their source ids, as far as known.
+/// The event was merged from several files, and some of its ROBs are in no file. Status words from 1 on are then the number
+/// of missing ROBs and their source ids, as far as known.
 inline constexpr std::uint32_t kRobsMissing = 0x00800000;
 
 }  // namespace rodeo::formats

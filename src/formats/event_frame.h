@@ -17,11 +17,11 @@ namespace rodeo::formats {
 
 /// The settings common to all events of a run.
 struct EventFrameSettings {
-  SourceId source_id = {};  ///< of the full event
+  SourceId source_id = {};  ///< source id of the full event
   std::uint32_t run_number = 0;
   std::uint32_t run_type = run_type::kPhysics;
   std::uint32_t lumi_block = 0;
-  std::vector<std::uint32_t> stream_tags = {};  ///< from encode_stream_tags()
+  std::vector<std::uint32_t> stream_tags = {};  ///< result of encode_stream_tags()
   ChecksumType event_checksum = ChecksumType::adler32;
   ChecksumType rob_checksum = ChecksumType::none;
   StatusPosition status_position = StatusPosition::before_data;

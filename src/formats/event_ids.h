@@ -12,15 +12,15 @@
 
 namespace rodeo::formats {
 
-/// How the L1 ids of a run count. `rounds`: event counter resets and wraps of the L1 id together; `index`: the L1 id,
-/// unwrapped since the last reset.
+/// The rule by which the L1 ids of a run count. `rounds`: event counter resets and wraps of the L1 id together; `index`: the
+/// L1 id, unwrapped since the last reset.
 struct IdLayout {
   std::uint8_t bits = 24;  ///< bits from the front-ends: 1 to 32 without a reset counter, 24 with one
   bool has_resets = true;  ///< headers carry the reset counter in bits 24 to 31
 
   static constexpr IdLayout of(const TriggerFields& fields) { return {fields.l1id_bits, fields.has_ecr}; }
 
-  /// Bits of the number that wraps: narrow ids are extended to 24 bits, those above 24 to 32.
+  /// Bits of the number that wraps: ids of at most 24 bits are extended to 24, wider ones to 32.
   constexpr unsigned counter_bits() const { return bits > 24 ? 32 : 24; }
   constexpr std::int64_t wraps(std::int64_t index) const { return index >> counter_bits(); }
 
@@ -42,13 +42,13 @@ struct IdLayout {
   /// The first global id of a reader that starts within a run is uncertain by a multiple of this: 256 resets, or a round of
   /// the front-ends' counter.
   constexpr std::uint64_t step_at_start() const { return std::uint64_t{1} << (has_resets ? 32 : bits); }
-  /// The L1 id of an event whose global id was corrected by a multiple of that step.
+  /// The L1 id of an event whose global id was corrected by a multiple of step_at_start().
   constexpr L1Id moved(L1Id l1id, std::uint64_t by) const {
     const auto low = l1id.value + static_cast<std::uint32_t>(by);
     return counter_bits() == 32 ? L1Id{low} : L1Id{(l1id.value & 0xff000000U) | (low & 0xffffffU)};
   }
 
-  /// As in the configuration: "l1id_bits=32" (24 bits and the reset counter), "l1id_bits=16", "l1id_counter=32".
+  /// The layout as in the configuration: "l1id_bits=32" (24 bits and the reset counter), "l1id_bits=16", "l1id_counter=32".
   std::string text() const;
   static std::optional<IdLayout> parse(std::string_view text);
 

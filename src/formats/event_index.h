@@ -14,8 +14,8 @@ namespace rodeo::formats {
 struct EventPlace {
   std::uint64_t place =
       0;  ///< offset of the separator in the file; kDamaged is added if the header of the event does not decode
-  std::uint32_t bytes = 0;  ///< of the block
-  std::uint32_t l1id = 0;   ///< extended; 0 if the header does not decode
+  std::uint32_t bytes = 0;  ///< size of the block
+  std::uint32_t l1id = 0;   ///< extended L1 id; 0 if the header does not decode
 
   static constexpr std::uint64_t kDamaged = std::uint64_t{1} << 63;
   std::uint64_t offset() const { return place & ~kDamaged; }
@@ -28,9 +28,9 @@ static_assert(sizeof(EventPlace) == 16);
 /// Identifies the file of an index. If one of these changes, the index is invalid.
 struct IndexedFile {
   std::uint64_t bytes = 0;
-  std::int64_t modified_ns = 0;     ///< since 1970
+  std::int64_t modified_ns = 0;     ///< time of the last change, since 1970
   std::uint32_t records_crc = 0;    ///< CRC-32 of the records before the first separator, with GUID and CRC of the file
-  std::uint64_t records_bytes = 0;  ///< of these
+  std::uint64_t records_bytes = 0;  ///< size of these records
 
   bool operator==(const IndexedFile&) const = default;
 };

@@ -17,17 +17,17 @@ namespace rodeo::formats {
 /// An event with some of the ROBs.
 struct EventPiece {
   FullEventView event;
-  WordView robs;  ///< its payload, decompressed; all of it decodes
+  WordView robs;  ///< payload of the event, decompressed; all of it decodes
 };
 
 /// The result of merging the pieces of one event.
 struct MergedPieces {
   std::span<const std::byte> bytes;          ///< the event; valid until the next merge()
   std::vector<std::size_t> repeated;         ///< pieces whose ROBs all existed already, with the same bytes
-  std::vector<std::size_t> contradicting;    ///< likewise, but some ROBs with other bytes
+  std::vector<std::size_t> contradicting;    ///< pieces whose ROBs all existed already, some of them with other bytes
   std::vector<SourceId> repeated_robs;       ///< ROBs that existed already, with the same bytes
-  std::vector<SourceId> contradicting_robs;  ///< with other bytes: the first was kept
-  std::vector<SourceId> missing;             ///< expected, but in no piece
+  std::vector<SourceId> contradicting_robs;  ///< ROBs that existed already with other bytes; the first one was kept
+  std::vector<SourceId> missing;             ///< ROBs that were expected and are in no piece
   bool bcid_differs = false;                 ///< the pieces disagree on the BCID
   bool trigger_type_differs = false;         ///< the pieces disagree on the trigger type
 };
@@ -41,7 +41,7 @@ class EventMerger {
   /// `expected`: ROBs that every event should have; may be empty.
   explicit EventMerger(std::set<SourceId> expected) : expected_(std::move(expected)) {}
 
-  /// `pieces`: of one L1 id; at least one. `whole`: no other part is known to be missing.
+  /// `pieces`: events of one L1 id; at least one. `whole`: no other part is known to be missing.
   MergedPieces merge(std::span<const EventPiece> pieces, bool whole = true);
 
  private:
@@ -54,7 +54,7 @@ class EventMerger {
   void build(std::span<const EventPiece> pieces, const std::vector<std::uint32_t>& status);
 
   std::set<SourceId> expected_;
-  std::vector<Rob> robs_;  // of the current event
+  std::vector<Rob> robs_;  // ROBs of the current event
   std::vector<std::byte> bytes_;
 };
 

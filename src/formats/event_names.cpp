@@ -28,7 +28,7 @@ constexpr BitName kRobSpecific[] = {{0x1 << 16, "trigger type out of step"},   {
                                     {0x1000 << 16, "short fragment"},          {0x2000 << 16, "fragment lost"},
                                     {0x4000 << 16, "fragment pending"},        {0x80000000, "discard mode"}};
 
-constexpr BitName kRodSpecific[] = {{fragment_status::kLinksRemoved, "links removed"}};  // ours
+constexpr BitName kRodSpecific[] = {{fragment_status::kLinksRemoved, "links removed"}};  // defined by Rodeo
 
 constexpr BitName kEventSpecific[] = {{0x1 << 16, "L2 time-out"},
                                       {0x8 << 16, "HLTSV duplication warning"},
@@ -45,8 +45,8 @@ constexpr BitName kEventSpecific[] = {{0x1 << 16, "L2 time-out"},
 
 constexpr BitName kFelix[] = {{0x01, "truncated by firmware"},
                               {0x02, "truncated by software"},
-                              {0x04, "malformed, said firmware"},
-                              {0x08, "malformed, said software"},
+                              {0x04, "marked malformed by firmware"},
+                              {0x08, "marked malformed by software"},
                               {0x10, "CRC error"},
                               {0x20, "ended by time-out"},
                               {0x40, "busy"}};

@@ -18,7 +18,7 @@ enum class FragmentKind : std::uint8_t { event, rob, rod };
 /// Names of the bits that are set in a first status word; a bit without a name becomes "bit 17". Empty for 0.
 std::vector<std::string> status_names(std::uint32_t status, FragmentKind kind);
 
-/// The same for the two status bytes of a chunk header.
+/// Names of the bits in the two status bytes of a chunk header.
 std::vector<std::string> felix_status_names(std::uint8_t status);
 std::vector<std::string> rodeo_status_names(std::uint8_t status);
 
@@ -26,7 +26,7 @@ std::string run_type_name(std::uint32_t type);  ///< "physics", "test, simulatio
 std::string_view checksum_name(ChecksumType type);
 std::string_view compression_name(Compression compression);
 
-/// Names joined with ", "; "ok" for none.
+/// Names joined with ", "; "ok" if there are none.
 std::string joined_or_ok(const std::vector<std::string>& names);
 
 }  // namespace rodeo::formats

@@ -14,7 +14,7 @@
 
 namespace rodeo::formats {
 
-/// What is checked in addition to the structure.
+/// The checks in addition to those of the structure.
 struct EventChecks {
   bool chunk_records =
       true;  ///< the ROD data are Rodeo's (docs/formats/rod-data.md); in events of other writers only fragments are visited
@@ -43,7 +43,7 @@ std::optional<DecodeError> visit_chunks(std::span<const std::byte> rod_data, Vis
   return std::nullopt;
 }
 
-/// The same; a visitor with chunk_records(rod_data) walks the records itself and ends in visit_chunks().
+/// visit_chunks() for any visitor: one with chunk_records(rod_data) walks the records itself, and ends in visit_chunks().
 template <typename Visitor>
 std::optional<DecodeError> visit_chunks_of(std::span<const std::byte> rod_data, Visitor&& visitor) {
   if constexpr (requires { visitor.chunk_records(rod_data); }) {

@@ -22,12 +22,12 @@ constexpr std::uint16_t card_elink(std::uint32_t link, std::uint32_t egroup, std
   return static_cast<std::uint16_t>((link & 0x1fU) << 6 | (egroup & 7U) << 3 | (epath & 7U));
 }
 
-/// The same for lpGBT firmware, where an e-group has four e-paths.
+/// card_elink() for lpGBT firmware, where an e-group has four e-paths.
 constexpr std::uint16_t card_elink_lpgbt(std::uint32_t link, std::uint32_t egroup, std::uint32_t epath) {
   return static_cast<std::uint16_t>((link & 0x1fU) << 6 | (egroup & 7U) << 2 | (epath & 3U));
 }
 
-/// The 11-bit number of a FID, if a card can have its link (below 32) and a fibre leads to it.
+/// The 11-bit number of a FID, if a card can have this link (below 32) and a fibre leads to it.
 std::optional<std::uint16_t> card_elink_of(Fid fid);
 
 /// The to-host FID of an E-link, on the card with this `detector` and `connector`.

@@ -18,13 +18,13 @@ struct DecodedFileHeader;
 
 inline constexpr std::string_view kRodeoPrefix = "Rodeo-";
 inline constexpr std::string_view kCrcKey = "Rodeo-CRC32";
-/// In every file of Rodeo; then the CRC string must exist, too. 1: the events are Rodeo's; 0: Rodeo wrote the file with
+/// Every file of Rodeo has it; then the CRC string must exist, too. 1: the events are Rodeo's; 0: Rodeo wrote the file with
 /// events of another writer (recovered from a foreign file).
 inline constexpr std::string_view kFormatKey = "Rodeo-Format";
 inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
-/// In a file recovered from a damaged one: what was saved.
+/// In a file recovered from a damaged one: the list of what was saved.
 inline constexpr std::string_view kRecoveredKey = "Rodeo-Recovered";
-/// In files of a farm's recorder ("whole"): events have any number of ROBs and their own stream tags, and are not ordered.
+/// "whole" in files of a farm's recorder: events have any number of ROBs and their own stream tags, and are not ordered.
 inline constexpr std::string_view kWholeEventsKey = "Rodeo-Events";
 /// In a file of merged or filtered events: the sources and conditions.
 inline constexpr std::string_view kMergedKey = "Rodeo-Merged";
@@ -33,14 +33,14 @@ inline constexpr std::string_view kFilteredKey = "Rodeo-Filtered";
 /// count, as IdLayout::text(). A farm's files have no layout.
 inline constexpr std::string_view kIdsKey = "Rodeo-Ids";
 inline constexpr std::string_view kGlobalIds = "global";
-/// Once for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.
+/// One string for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.
 inline constexpr std::string_view kLinksKey = "Rodeo-Links";
 inline constexpr std::size_t kCrcDigits = 8;
 
-/// "Rodeo-CRC32=00000000", the value while a file is being written.
+/// "Rodeo-CRC32=00000000": the value while a file is being written.
 std::string open_crc_string();
 
-/// Eight lower-case hex digits.
+/// The CRC as eight lower-case hex digits.
 std::array<char, kCrcDigits> crc_digits(std::uint32_t crc);
 
 /// The value of exactly eight lower-case hex digits.
@@ -51,7 +51,7 @@ std::optional<std::uint32_t> read_crc_digits(std::string_view digits);
 struct ProvableMark {
   std::uint64_t seed = 0;
   bool crc = false;
-  std::uint32_t l1id_bits = 32;    ///< of the L1 id in chunks
+  std::uint32_t l1id_bits = 32;    ///< bits of the L1 id in chunks
   std::uint32_t l1id_counter = 0;  ///< 32: the L1 ids in chunks are a 32-bit counter without resets
   bool full_trigger = true;        ///< false ("trigger=l1id"): fragments have another BCID and trigger type than the payload
 
@@ -72,10 +72,10 @@ struct IdsMark {
   static std::optional<IdsMark> parse(std::string_view value);
 };
 
-/// How tools show extended L1 ids that may or may not have a reset counter.
+/// The layout with which tools show extended L1 ids that may or may not have a reset counter.
 inline constexpr IdLayout kOneNumber{.bits = 32, .has_resets = false};
 
-/// How L1 ids count in a file with these records; nothing in files that do not say it.
+/// The layout of the L1 ids in a file with these records; nothing if the file does not have it.
 std::optional<IdLayout> layout_of(const DecodedFileHeader& header);
 
 /// Computes the digest of a file from its bytes in order, with '0' for the CRC digits. One thread at a time.

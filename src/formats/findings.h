@@ -1,4 +1,4 @@
-// The faults of a file, with places: the first ones as text, all of them counted.
+// The faults of a file, with places: the first ones as text, and the number of all.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Findings {
     if (listed_.size() < kListed) listed_.push_back({offset, std::move(what)});
   }
 
-  /// Adds the findings of another part of the same file: the first ones by offset stay.
+  /// Adds the findings of another part of the same file, and keeps the first ones by offset.
   void add(const Findings& more) {
     total_ += more.total_;
     listed_.insert(listed_.end(), more.listed_.begin(), more.listed_.end());

@@ -16,11 +16,11 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 using enum DecodeFault;
 
 constexpr std::uint32_t kEnded = 1;
-constexpr std::uint32_t kPhaseKnown = 2;  // of a DESCRIBE reply, as the next
+constexpr std::uint32_t kPhaseKnown = 2;  // flag of a DESCRIBE reply, like the next one
 constexpr std::uint32_t kFirstKnown = 4;
 constexpr std::uint32_t kMore = 1;
 constexpr std::uint32_t kHasNewest = 2;
-constexpr std::uint32_t kRunKnown = 1;  // of a HOLDINGS request
+constexpr std::uint32_t kRunKnown = 1;  // flag of a HOLDINGS request
 
 template <typename T>
 void add(std::vector<std::byte>& to, T number) {
@@ -56,7 +56,7 @@ Decoded<void> has_bytes(std::span<const std::byte> bytes, std::size_t expected, 
 }  // namespace
 
 // DESCRIBE: u16 version, u16 flags, u32 run number, u32 n, u32 orbits, u32 phase, u64 first, n times u32 source id. Version
-// 2 has not the three before the ids.
+// 2 lacks orbits, phase and first.
 void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply) {
   assert(reply.robs.size() <= kMostDescribedRobs);
   add(to, kFragmentRequestVersion);

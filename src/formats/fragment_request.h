@@ -19,17 +19,17 @@ constexpr bool is_of_version_1(std::uint16_t kind) { return kind >= 2 && kind <=
 
 /// Status of a refused request.
 enum class FragmentRefusal : std::uint16_t {
-  unreadable = 1,  ///< does not follow the format
+  unreadable = 1,  ///< the request does not follow the format
   unknown_kind = 2,
   unknown_rob = 3,  ///< the readout has no such ROB
   busy = 4,         ///< too many requests wait
-  old_version = 5,  ///< a kind of version 1
+  old_version = 5,  ///< the request belongs to version 1
 };
 
 /// Bits in the status of an answered FETCH.
 namespace fetch_status {
-inline constexpr std::uint16_t kPending = 1;  ///< of some ROB: has not arrived yet
-inline constexpr std::uint16_t kLost = 2;     ///< of some ROB: is not here and never will be
+inline constexpr std::uint16_t kPending = 1;  ///< a fragment of some ROB has not arrived yet
+inline constexpr std::uint16_t kLost = 2;     ///< a fragment of some ROB is not here and never will be
 }  // namespace fetch_status
 
 /// First status word of a ROB that stands for an absent one: dummy fragment, and the reason in the detector's half.
@@ -37,27 +37,27 @@ inline constexpr std::uint32_t kRobPending = 0x40000020;
 inline constexpr std::uint32_t kRobLost = 0x20000020;
 
 inline constexpr std::uint16_t kFragmentRequestVersion = 3;
-inline constexpr std::uint16_t kFragmentRequestWithoutNumbering = 2;  ///< a DESCRIBE reply of this version is read, too
+inline constexpr std::uint16_t kFragmentRequestWithoutNumbering = 2;  ///< DESCRIBE replies of this version are accepted, too
 inline constexpr std::size_t kMostFetchRobs = 1024;
 inline constexpr std::uint32_t kMostFetchWaitUs = 60'000'000;
-inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges, and bitmaps, of one CLEAR
-inline constexpr std::uint64_t kMostClearIds = 1U << 20;    ///< ids in all of them
+inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges in one CLEAR; also bitmaps in one CLEAR
+inline constexpr std::uint64_t kMostClearIds = 1U << 20;    ///< ids in all ranges and bitmaps of one CLEAR
 inline constexpr std::size_t kMostDescribedRobs = 4096;
-inline constexpr std::size_t kMostHoldingsRanges = 2048;     ///< of one answer
-inline constexpr std::uint64_t kMostHoldingsIds = 1U << 20;  ///< ids in all of them
+inline constexpr std::size_t kMostHoldingsRanges = 2048;     ///< ranges in one answer
+inline constexpr std::uint64_t kMostHoldingsIds = 1U << 20;  ///< ids in all ranges of one answer
 
 struct DescribeReply {
   std::uint32_t run_number = 0;
   bool ended = false;  ///< no more fragments come
   std::vector<SourceId> robs = {};
   Numbering numbering = {};
-  std::optional<std::uint64_t> first = {};  ///< the readout brings no lower global id; nothing: that is not known yet
+  std::optional<std::uint64_t> first = {};  ///< the readout brings no lower global id; nothing: not known yet
   bool operator==(const DescribeReply&) const = default;
 };
 
 struct FetchRequest {
   std::uint64_t id = 0;             ///< global
-  std::uint32_t wait_us = 0;        ///< for fragments that have not arrived
+  std::uint32_t wait_us = 0;        ///< the time to wait for fragments that have not arrived
   std::vector<SourceId> robs = {};  ///< empty: all ROBs of the readout
   bool operator==(const FetchRequest&) const = default;
 };
@@ -77,7 +77,7 @@ struct GlobalIdBitmap {
 };
 
 struct ClearRequest {
-  std::uint64_t sequence = 0;  ///< the client's count of its CLEARs: the readout counts gaps
+  std::uint64_t sequence = 0;  ///< number of this CLEAR: the client counts, and the readout counts gaps
   std::vector<GlobalIdRange> ranges = {};
   std::vector<GlobalIdBitmap> bitmaps = {};
   bool operator==(const ClearRequest&) const = default;
@@ -115,8 +115,8 @@ struct HoldingsReply {
   bool operator==(const HoldingsReply&) const = default;
 };
 
-// Writing appends; the values must be within their limits. Reading accepts any bytes; an object that is reused needs no new
-// memory once it has had the largest.
+// Writing appends; the values must be within their limits. Reading accepts any bytes. An object that is reused allocates
+// only for a message larger than all before.
 
 void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply);
 Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes);

@@ -39,7 +39,7 @@ struct FromHostPacket {
   std::span<const std::byte> data() const { return std::span(payload).first(bytes); }
 };
 
-/// Accepts any 32 bytes.
+/// Decodes one packet. Accepts any 32 bytes.
 Decoded<FromHostPacket> read_from_host(std::span<const std::byte, kFromHostPacketBytes> packet, FromHostLength length);
 
 /// Joins the packets of all E-links of a card to messages. One thread.

@@ -8,7 +8,7 @@
 
 namespace rodeo::formats {
 
-/// `message`: any bytes, on a FELIX link. The others belong to a CRU; the numbers are Rodeo's.
+/// `message`: any bytes, on a FELIX link. The other protocols belong to a CRU; Rodeo defines the numbers.
 enum class FrontEndProtocol : std::uint8_t { message, sca, swt, ic };
 
 /// E-links of a FELIX link to the front-end's own chips: the GBTx, and its slow control adapter.

@@ -144,7 +144,7 @@ Decoded<WordView> FullEventView::robs(std::vector<std::byte>& buffer) const {
   if (size > payload.bytes().size() * kZlibLargestRatio) {
     return failed(too_large, size, payload.bytes().size() * kZlibLargestRatio);
   }
-  if (buffer.size() <= size) buffer.resize(size + 1);  // zlib needs an address even for no bytes
+  if (buffer.size() <= size) buffer.resize(size + 1);  // zlib needs an address even if there are no bytes
   const ZlibResult result = zlib_decompress(payload.bytes(), std::span(buffer).first(size));
   if (!result.complete) return failed(damaged, 0, 0);
   if (result.written != size) return failed(wrong_value, result.written, size);

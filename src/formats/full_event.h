@@ -40,9 +40,9 @@ struct FullEventView : EventFields {
   WordView l2_info;
   WordView hlt_info;
   WordView stream_tags;
-  std::uint64_t uncompressed_words = 0;  ///< of the payload
-  std::uint32_t checksum = 0;            ///< stored; 0 without a checksum
-  WordView payload;                      ///< as stored: ROBs, or a zlib stream padded to a word
+  std::uint64_t uncompressed_words = 0;  ///< size of the uncompressed payload
+  std::uint32_t checksum = 0;            ///< the stored checksum; 0 if there is none
+  WordView payload;                      ///< the stored payload: ROBs, or a zlib stream padded to a word
 
   /// True if there is no checksum, or one that Rodeo cannot compute (CRC16-CCITT).
   bool checksum_holds() const;

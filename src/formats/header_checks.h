@@ -11,7 +11,7 @@
 namespace rodeo::formats {
 
 inline constexpr std::uint32_t kHeaderChecksMarker = 0x1234cccd;
-inline constexpr std::size_t kMostHeaderChecks = 256;  ///< of one record
+inline constexpr std::size_t kMostHeaderChecks = 256;  ///< checks in one record
 
 /// The check of one event: CRC-16 over the number of its data block and its header, whose size is in the header; at most
 /// over the whole event. The event is given in pieces.
@@ -79,7 +79,7 @@ struct PlacedHeaderChecks {
 /// All records of a file, in order, also between damaged parts.
 std::vector<PlacedHeaderChecks> find_header_checks(std::span<const std::byte> file);
 
-/// What the records of a file say about one event.
+/// The result of the records of a file for one event.
 enum class HeaderProof : std::uint8_t { none, holds, wrong };
 /// Checks the event at `offset`, in the data block with this number. `records`: of the same file.
 HeaderProof prove_header(std::span<const PlacedHeaderChecks> records, std::uint64_t offset, std::uint32_t block_number,

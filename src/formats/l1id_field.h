@@ -8,7 +8,7 @@
 
 namespace rodeo::formats {
 
-/// Little-endian.
+/// The field is little-endian.
 struct L1IdField {
   std::uint32_t offset = 0;  ///< bytes from the start of the chunk
   std::uint32_t bits = 32;   ///< 32: ECR counter and 24 bits; less: that many low bits

@@ -12,7 +12,7 @@ namespace rodeo::formats {
 
 struct NamedLinks {
   SourceId source_id;
-  std::vector<std::uint32_t> link_ids;  ///< in the order of the bitmaps in status words
+  std::vector<std::uint32_t> link_ids;  ///< the links, in the order of the bitmaps in status words
 };
 
 /// Parses "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000"; nothing for any other text, or for more than 65536 links.

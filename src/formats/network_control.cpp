@@ -21,7 +21,7 @@ constexpr std::uint16_t kUnbuffered = 2;
 constexpr std::uint16_t kTriggerList = 4;
 constexpr std::uint16_t kResumed = 1;
 
-// The highest number of bytes behind the header, by type. A HELLO of another version may be longer than ours.
+// The highest number of bytes behind the header, by type. A HELLO of another version may be longer.
 constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     4096,
     32,
@@ -375,7 +375,7 @@ Decoded<ControlMessage> read_call(std::span<const std::byte> body) {
   return fields.end(std::move(call));
 }
 
-// In the order of the variant.
+// The readers, in the order of the variant.
 constexpr std::array<Decoded<ControlMessage> (*)(std::span<const std::byte>), std::variant_size_v<ControlMessage>> kRead{
     read_hello, read_proof, read_subscribe, read_accept, read_refuse, read_credit, read_end,
     read_leave, read_claim, read_claimed,   read_send,   read_answer, read_call};

@@ -19,7 +19,7 @@ namespace rodeo::formats {
 inline constexpr std::uint16_t kControlVersion = 3;
 inline constexpr std::uint16_t kNetworkPageVersion = 1;
 inline constexpr std::size_t kControlHeaderBytes = 8;
-inline constexpr std::size_t kMostControlBytes = std::size_t{1} << 20;  ///< behind the header
+inline constexpr std::size_t kMostControlBytes = std::size_t{1} << 20;  ///< bytes behind the header
 
 // Limits of the contents of a message. Texts are printable ASCII.
 inline constexpr std::size_t kMostControlName = 64;
@@ -51,10 +51,10 @@ struct ControlProof {
   bool operator==(const ControlProof&) const = default;
 };
 
-/// From the subscriber.
+/// The subscriber asks for the chunks of links.
 struct ControlSubscribe {
   std::uint64_t session = 0;
-  std::uint64_t taken = 0;  ///< pages of the session so far; the publisher continues after them
+  std::uint64_t taken = 0;  ///< number of pages received in the session; the publisher continues after them
   bool monitor = false;
   bool unbuffered = false;
   bool trigger_list = false;
@@ -63,11 +63,11 @@ struct ControlSubscribe {
   std::uint32_t page_bytes = 0;
   std::uint32_t pages = 0;
   std::vector<std::byte> address = {};
-  std::vector<Fid> links = {};  ///< each once
+  std::vector<Fid> links = {};  ///< the wanted links; no link occurs twice
   bool operator==(const ControlSubscribe&) const = default;
 };
 
-/// From the publisher.
+/// The publisher accepts the request of the other side.
 struct ControlAccept {
   bool resumed = false;
   std::array<std::byte, 16> token{};
@@ -77,43 +77,43 @@ struct ControlAccept {
   bool operator==(const ControlAccept&) const = default;
 };
 
-/// From either side; the connection ends with it.
+/// Either side refuses; the connection then ends.
 struct ControlRefuse {
   std::string code = {};  ///< an error code of `rodeo explain`
   std::string what = {};
   bool operator==(const ControlRefuse&) const = default;
 };
 
-/// From the subscriber.
+/// The subscriber allows more pages.
 struct ControlCredit {
-  std::uint64_t pages = 0;  ///< pages that may be sent on this connection, in all
-  std::uint64_t taken = 0;  ///< pages that arrived in this session, in all: the publisher need not keep them
+  std::uint64_t pages = 0;  ///< total number of pages that may be sent on this connection
+  std::uint64_t taken = 0;  ///< total number of pages that arrived in this session: the publisher need not keep them
   bool operator==(const ControlCredit&) const = default;
 };
 
-/// A loss so far in the publisher's process, on any link, by the name of its counter: "felix_sequence_gaps".
+/// One kind of loss in the publisher's process up to now, on any link, by the name of its counter: "felix_sequence_gaps".
 struct ControlLoss {
   std::string name = {};
   std::uint64_t value = 0;
   bool operator==(const ControlLoss&) const = default;
 };
 
-/// From the publisher: the number of pages sent on this connection; no more come.
+/// The publisher's last message: the number of pages sent on this connection.
 struct ControlEnd {
   std::uint64_t pages = 0;
   std::vector<ControlLoss> losses = {};
   bool operator==(const ControlEnd&) const = default;
 };
 
-/// From the subscriber: send the rest, then END.
+/// The subscriber asks for the rest, then END.
 struct ControlLeave {
   bool operator==(const ControlLeave&) const = default;
 };
 
-/// From the sender: claims these links to front-ends for itself.
+/// The sender claims these links to front-ends for itself.
 struct ControlClaim {
   std::string name = {};
-  std::vector<Fid> links = {};  ///< each once
+  std::vector<Fid> links = {};  ///< the claimed links; no link occurs twice
   bool operator==(const ControlClaim&) const = default;
 };
 
@@ -122,9 +122,9 @@ struct ControlClaimed {
   bool operator==(const ControlClaimed&) const = default;
 };
 
-/// From the sender: a message to a front-end.
+/// The sender has a message for a front-end.
 struct ControlSend {
-  std::uint64_t number = 0;  ///< the sender's own; the answer repeats it
+  std::uint64_t number = 0;  ///< the sender's number; the answer repeats it
   std::uint16_t link = 0;    ///< position in the claim
   std::vector<std::byte> message = {};
   bool operator==(const ControlSend&) const = default;
@@ -133,13 +133,13 @@ struct ControlSend {
 /// The answer to each message, in order.
 struct ControlAnswer {
   std::uint64_t number = 0;
-  std::string code = {};  ///< empty: the card has taken it; else the reason, an error code of `rodeo explain`
+  std::string code = {};  ///< empty: the card has the message; else the reason, an error code of `rodeo explain`
   std::string what = {};
-  std::vector<std::byte> answer = {};  ///< of a link that answers at once
+  std::vector<std::byte> answer = {};  ///< answer of a link that answers at once
   bool operator==(const ControlAnswer&) const = default;
 };
 
-/// From the requester: asks for access to a service; the answer is ACCEPT or REFUSE.
+/// The requester asks for access to a service; the answer is ACCEPT or REFUSE.
 struct ControlCall {
   std::uint32_t pages = 0;     ///< pages of the requester for replies
   std::uint32_t requests = 0;  ///< limit of its open requests
@@ -149,7 +149,7 @@ struct ControlCall {
   bool operator==(const ControlCall&) const = default;
 };
 
-/// In the order of their types, from 1.
+/// All messages, in the order of their types, which begin with 1.
 using ControlMessage =
     std::variant<ControlHello, ControlProof, ControlSubscribe, ControlAccept, ControlRefuse, ControlCredit, ControlEnd,
                  ControlLeave, ControlClaim, ControlClaimed, ControlSend, ControlAnswer, ControlCall>;
@@ -159,7 +159,7 @@ void append_control(std::vector<std::byte>& to, const ControlMessage& message);
 
 struct TakenControl {
   ControlMessage message;
-  std::size_t bytes = 0;  ///< of the message, its header included
+  std::size_t bytes = 0;  ///< size of the message, its header included
 };
 
 /// The first message of `bytes`; nothing if it is incomplete. Accepts any bytes. An impossible message is refused as soon as

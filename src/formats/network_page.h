@@ -31,10 +31,10 @@ class NetworkPageWriter {
 
   explicit NetworkPageWriter(std::span<std::byte> memory) : memory_(memory) {}
 
-  /// Copies as many chunks of a run as fit, from `from` on, and moves `from` behind them. True: all of them are in the page.
-  /// `link`: position in the subscription; `count`: chunks of the link before this run. A chunk that is larger than an empty
-  /// page is split. A run that continues the last one is merged with it. A run with more_follows does not count: the next
-  /// one has the same `count`.
+  /// Copies as many chunks of a run as fit, from `from` on, and moves `from` behind them. True: all chunks of the run are in
+  /// the page. `link`: position in the subscription; `count`: chunks of the link before this run. A chunk that is larger
+  /// than an empty page is split. A run that continues the last one is merged with it. A run with more_follows is not
+  /// counted: the next run has the same `count`.
   bool append(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from);
 
   std::size_t size_bytes() const { return end_; }
@@ -55,13 +55,13 @@ class NetworkPageWriter {
   std::span<std::byte> memory_;
   std::size_t end_ = kNetworkPageHeaderBytes;  // end of the runs, a multiple of 8
   std::uint32_t runs_ = 0;
-  std::size_t last_ = 0;      // begin of the last run; 0: there is none
+  std::size_t last_ = 0;      // begin of the last run; 0: the page has no run
   std::size_t data_end_ = 0;  // end of the last run's data, before the padding
 };
 
 struct NetworkPageHeader {
-  std::uint64_t number = 0;    ///< of the page on this connection
-  std::uint64_t clock_ns = 0;  ///< since the connection began
+  std::uint64_t number = 0;    ///< number of the page on this connection
+  std::uint64_t clock_ns = 0;  ///< time since the connection began
 
   bool operator==(const NetworkPageHeader&) const = default;
 };
@@ -77,7 +77,7 @@ class NetworkPageReader {
   Decoded<NetworkPageHeader> read(std::span<const std::byte> page);
 
   std::span<const ChunkRun> runs() const { return runs_; }
-  /// For each run: the chunks of its link before it, modulo 2^32.
+  /// For each run: the number of chunks of its link before it, modulo 2^32.
   std::span<const std::uint32_t> counts() const { return counts_; }
 
  private:

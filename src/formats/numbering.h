@@ -1,4 +1,4 @@
-// What the ids of a readout count: events of a trigger, or time frames.
+// The unit of the ids of a readout: events of a trigger, or time frames.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,11 +10,12 @@
 namespace rodeo::formats {
 
 struct Numbering {
-  std::uint32_t orbits = 0;  ///< 0: ids count events of a trigger. Else time frames of so many orbits; 1: heartbeat frames
+  /// 0: ids count events of a trigger. Else they count time frames of this many orbits; 1: heartbeat frames
+  std::uint32_t orbits = 0;
   std::optional<std::uint32_t> phase = {};  ///< the orbit, modulo `orbits`, at which time frames begin, once it is known
   bool operator==(const Numbering&) const = default;
 
-  /// False: equal ids are of different data.
+  /// False: equal ids belong to different data.
   bool fits(const Numbering& other) const {
     return orbits == other.orbits && (!phase || !other.phase || *phase == *other.phase);
   }

@@ -30,13 +30,14 @@ struct ProvableTrigger {
 class Provable {
  public:
   static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
-  static constexpr std::uint64_t kKeyFactor = 0xd1342543de82ef95;  ///< in key()
-  static constexpr std::uint64_t kMixFactor = 0xe9846af9b1a615d;   ///< in the mixing inside key()
+  static constexpr std::uint64_t kKeyFactor = 0xd1342543de82ef95;  ///< factor in key()
+  static constexpr std::uint64_t kMixFactor = 0xe9846af9b1a615d;   ///< factor in the mixing inside key()
   static constexpr std::size_t kHeaderBytes = 8;
   static constexpr std::uint8_t kMark = 0xc6;
-  static constexpr std::uint8_t kShortMark = 0xd0;       ///< plus the size, for chunks that end before kDeclaredBytes
-  static constexpr std::uint8_t kUndeclaredMark = 0xc5;  ///< in earlier versions, whose chunks do not declare their size
-  static constexpr std::size_t kDeclaredBytes = 16;      ///< header and the word with the size
+  static constexpr std::uint8_t kShortMark = 0xd0;  ///< added to the size, for chunks that end before kDeclaredBytes
+  /// Mark of earlier versions, whose chunks do not declare their size.
+  static constexpr std::uint8_t kUndeclaredMark = 0xc5;
+  static constexpr std::size_t kDeclaredBytes = 16;  ///< header and the word with the size
 
   /// `l1id_bits` is 1 to 32; 32 sends the ECR counter too.
   explicit Provable(std::uint64_t seed, bool crc = false, std::uint32_t l1id_bits = 32)
@@ -104,7 +105,7 @@ class Provable {
     return matches(chunk, header(l1id), key(link_id, l1id));
   }
 
-  /// The same with precomputed header() and key(), for checking all links of a trigger.
+  /// matches() with precomputed header() and key(), for checking all links of a trigger.
   bool matches(std::span<const std::byte> chunk, std::uint64_t header, std::uint64_t key) const {
     if (chunk.size() < kHeaderBytes) return false;
     const std::size_t crc_bytes = crc_ && chunk.size() >= kHeaderBytes + 4 ? 4 : 0;

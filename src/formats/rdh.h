@@ -9,7 +9,8 @@
 namespace rodeo::formats {
 
 inline constexpr std::uint32_t kRdhBytes = 64;
-inline constexpr std::uint32_t kRdhPageBytes = 8192;  ///< of a page with fixed offsets; the maximum with dynamic ones
+/// Bytes of a page with fixed offsets; the maximum with dynamic offsets.
+inline constexpr std::uint32_t kRdhPageBytes = 8192;
 
 /// Bits of the trigger type.
 namespace rdh_trigger {
@@ -52,11 +53,13 @@ struct Rdh {
   constexpr std::uint32_t orbit() const { return words[5]; }
   constexpr std::uint32_t data_format() const { return words[6] & 0xffU; }  ///< version 7
   constexpr std::uint32_t trigger_type() const { return words[8]; }
-  constexpr std::uint32_t page_number() const { return words[9] & 0xffffU; }  ///< within its heartbeat frame, from 0
-  constexpr bool stop() const { return (words[9] >> 16 & 0xffU) != 0; }       ///< the last page of its heartbeat frame
+  /// Number of the page within its heartbeat frame, from 0.
+  constexpr std::uint32_t page_number() const { return words[9] & 0xffffU; }
+  constexpr bool stop() const { return (words[9] >> 16 & 0xffU) != 0; }  ///< true for the last page of its heartbeat frame
   constexpr std::uint32_t detector_field() const { return words[12]; }
 
-  /// True if a page may begin so: version and sizes exist. The caller must check that the page's bytes are present.
+  /// True if a page may begin with these bytes: version and sizes are possible. The caller must check that all bytes of the
+  /// page are present.
   constexpr bool plausible() const {
     return (version() == 6 || version() == 7) && header_size() == kRdhBytes && offset_next() >= kRdhBytes &&
            memory_size() >= kRdhBytes && memory_size() <= offset_next();

@@ -37,7 +37,7 @@ enum class RdhFrameCounter : std::uint8_t {
 };
 inline constexpr std::size_t kRdhFrameCounters = static_cast<std::size_t>(RdhFrameCounter::count);
 
-/// In the order of the enum.
+/// The descriptions, in the order of the enum.
 inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCounterInfo{{
     {"pages", "pages", "RDH pages seen"},
     {"frames", "frames", "frames handed over"},
@@ -45,15 +45,15 @@ inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCount
     {"bad_rdh", "superpages", "superpages whose rest was skipped because a header in them is impossible"},
     {"skipped_bytes", "bytes", "bytes skipped after a bad header"},
     {"wrong_link", "pages", "pages skipped because they name another link than their superpage"},
-    {"page_gaps", "gaps", "pages that do not follow the last one of their frame: pages of it are missing"},
+    {"page_gaps", "gaps", "pages that do not follow the last one of their frame: pages of the frame are missing"},
     {"packet_gaps", "gaps",
      "pages whose packet counter does not follow the link's last one, where each link counts its own"},
-    {"lost_pages", "pages", "pages missing at these gaps (modulo 256: at least so many)"},
+    {"lost_pages", "pages", "pages missing at gaps of packet counters (modulo 256, so more may be missing)"},
     {"no_stop", "frames", "frames cut short because another began before their stop bit"},
     {"no_begin", "frames", "frames whose first page is missing"},
     {"before_join", "pages", "pages dropped because their frame began before the stream was joined"},
     {"oversize", "frames", "frames cut to the configured maximum size"},
-    {"cut_bytes", "bytes", "bytes cut off these frames"},
+    {"cut_bytes", "bytes", "bytes cut off frames above the maximum size"},
     {"unfinished", "frames", "frames still open when the stream ended"},
     {"short_frames", "frames", "time frames that the end of the stream cut short between two heartbeat frames"},
 }};
@@ -83,9 +83,9 @@ class RdhFrameDecoder {
   /// is zero.
   RdhFrameDecoder(const Options& options, std::span<const std::uint8_t> links);
 
-  /// Room with which decode() always makes progress.
+  /// The room that decode() needs to make progress.
   DecodeBuffer::Capacity room() const;
-  /// Room for finish().
+  /// The room that finish() needs.
   DecodeBuffer::Capacity finish_room() const;
 
   /// Decodes pages of a superpage of `link` from byte `from` on and appends frames to `out`. Returns the number of bytes
@@ -109,19 +109,19 @@ class RdhFrameDecoder {
   struct Link {
     bool joined = false;
     bool open = false;
-    bool stopped = false;  // its last page has the stop bit
+    bool stopped = false;  // the last page of the link has the stop bit
     std::uint8_t status = 0;
     std::uint8_t next_packet = 0;
-    std::uint32_t orbit = 0;           // of its last page
-    std::uint32_t page_number = 0;     // of its last page
+    std::uint32_t orbit = 0;           // orbit of the last page
+    std::uint32_t page_number = 0;     // page number of the last page
     std::uint32_t phase = 0;           // orbit of the begin of frames, modulo orbits_per_frame
     std::uint32_t frame = 0;           // the open frame: its orbit divided by orbits_per_frame
-    const std::byte* begin = nullptr;  // of the open frame in the current superpage
-    const std::byte* end = nullptr;    // of the payload of its last page
-    const std::byte* next = nullptr;   // of its last page, padding included
-    std::size_t parked = 0;            // its bytes from earlier superpages
-    std::size_t parked_end = 0;        // of these, up to the end of the last payload
-    std::uint64_t length = 0;          // both, if nothing were cut
+    const std::byte* begin = nullptr;  // begin of the open frame in the current superpage
+    const std::byte* end = nullptr;    // end of the payload of the last page
+    const std::byte* next = nullptr;   // end of the last page, padding included
+    std::size_t parked = 0;            // bytes of the frame from earlier superpages
+    std::size_t parked_end = 0;        // the part of `parked` up to the end of the last payload
+    std::uint64_t length = 0;          // parked and parked_end, if nothing had been cut
     std::uint64_t length_end = 0;
   };
 
@@ -137,14 +137,14 @@ class RdhFrameDecoder {
   std::byte* parked_bytes(LinkIndex index) { return parked_.get() + std::size_t{index} * options_.max_chunk_bytes; }
 
   Options options_;
-  std::vector<std::uint8_t> numbers_;  // by link
+  std::vector<std::uint8_t> numbers_;  // RDH link id of each link
   std::array<LinkIndex, 256> index_of_link_;
   std::vector<Link> links_;
-  std::vector<JoinedParts> open_parts_;  // by link, if options ask for them
+  std::vector<JoinedParts> open_parts_;  // pieces of each link's open frame, if the options ask for them
   std::unique_ptr<std::byte[]> parked_;
   PacketCounterRule packets_;
   OrbitRule orbits_;
-  // Gaps of packet counters: losses only if each link has its own counter.
+  // Gaps of packet counters. They are losses only if each link has its own counter.
   std::uint64_t doubtful_gaps_ = 0;
   std::uint64_t doubtful_pages_ = 0;
   base::CounterBlock<RdhFrameCounter> counters_;

@@ -19,7 +19,7 @@ namespace rodeo::formats {
 /// stop bit.
 class PacketCounterRule {
  public:
-  /// `follows`: the packet counter is the next one.
+  /// `follows`: the packet counter has the next value.
   void within_frame(bool follows) {
     within_.add(follows);
     certain_ = certain_ || std::popcount(within_.recent) >= 8;
@@ -36,7 +36,7 @@ class PacketCounterRule {
     return certain_ || (within_.other >= 2 && within_.other * 8 > within_.next) ||
            (between_.other >= 4 && between_.other > between_.next);
   }
-  /// The same without doubt: it never changes again.
+  /// True: the links share a counter, and this result never changes again.
   bool certainly_shared() const { return certain_; }
   /// Many frames in a row followed each other: earlier gaps were losses of the link.
   bool settled() const { return in_a_row_ >= 8 && !shared(); }
@@ -45,11 +45,11 @@ class PacketCounterRule {
 
  private:
   // Within a frame with consecutive page numbers no page is missing: other steps of the counter mean a shared counter, or
-  // rarely a flipped bit. Between frames, other steps may be lost frames, unless they are the usual case.
+  // rarely a flipped bit. Between frames, other steps may mean lost frames, unless most steps are such.
   struct Steps {
     std::uint64_t next = 0;
     std::uint64_t other = 0;
-    std::uint32_t recent = 0;  // one bit for each of the last steps: 1 if it was another step
+    std::uint32_t recent = 0;  // one bit for each of the last steps: 1 if the step was another one
     void add(bool follows) {
       ++(follows ? next : other);
       recent = recent << 1 | (follows ? 0U : 1U);
@@ -78,13 +78,13 @@ class OrbitRule {
     }
   }
 
-  /// Nothing: steps differ and none is wrong; or there is none yet.
+  /// Nothing if no frames were compared yet, or if steps differ and all are right.
   std::optional<std::uint32_t> step() const { return leader_times_ * 2 > steps_ ? std::optional(leader_) : std::nullopt; }
   std::uint64_t steps() const { return steps_; }
   /// Number of steps that break the rule.
   std::uint64_t others() const { return step() ? steps_ - leader_times_ : 0; }
-  /// So few steps break the rule that each is an error. If more do, triggers cause some of them: only other evidence makes
-  /// one an error.
+  /// True if few steps break the rule, so that each of them is an error. If more steps break it, triggers cause some of
+  /// them: then only other evidence makes a step an error.
   bool strict() const { return step() && (others() < kFewOthers || others() * 100 <= steps_); }
 
  private:
@@ -94,7 +94,7 @@ class OrbitRule {
     std::uint32_t step = 0;
     std::uint64_t times = 0;
   };
-  /// The counter of a step; if all counters are in use, a rare step loses its counter. A step with more than half of all
+  /// The counter of a step. If all counters are in use, a rare step loses its counter; a step with more than half of all
   /// counts never does.
   Count* of(std::uint32_t step) {
     Count* rarest = &counts_[0];
@@ -116,7 +116,7 @@ class OrbitRule {
   std::uint32_t leader_ = 0;
 };
 
-/// The orbits of the frames of one link, as runs of equal steps. Orbits are counted from a common one, and do not wrap.
+/// The orbits of the frames of one link, as runs of equal steps. Orbits are counted from a common origin, and do not wrap.
 class OrbitHistory {
  public:
   struct Run {

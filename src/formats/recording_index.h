@@ -51,7 +51,7 @@ struct RecordingTable {
 /// Identifies the recording of an index, and the place of the L1 id. If one of these changes, the index is invalid.
 struct IndexedRecording {
   std::uint64_t bytes = 0;
-  std::int64_t modified_ns = 0;  ///< since 1970
+  std::int64_t modified_ns = 0;  ///< time of the last change, since 1970
   std::uint32_t ends_crc = 0;    ///< the result of ends_crc()
   std::uint32_t l1id_offset = 0;
   std::uint32_t l1id_bits = 32;
@@ -59,13 +59,13 @@ struct IndexedRecording {
   bool operator==(const IndexedRecording&) const = default;
 };
 
-/// CRC-32 of the first 64 KiB followed by the last 64 KiB; of a shorter file, of all bytes once.
+/// CRC-32 of the first 64 KiB followed by the last 64 KiB. Of a shorter file, all bytes are used once.
 std::uint32_t ends_crc(std::span<const std::byte> file);
 
 std::vector<std::byte> encode_recording_index(const IndexedRecording& file, const RecordingTable& table);
 
-/// Each piece is inside the recording, the size of each chunk fits in 32 bits, and no chunk crosses the end of its event.
-/// Errors: damage, another version, another file. Accepts any bytes.
+/// Decodes an index. In the result each piece is inside the recording, the size of each chunk fits in 32 bits, and no chunk
+/// crosses the end of its event. Errors: damage, another version, another file. Accepts any bytes.
 Decoded<RecordingTable> decode_recording_index(std::span<const std::byte> index, const IndexedRecording& file);
 
 }  // namespace rodeo::formats

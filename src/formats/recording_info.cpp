@@ -143,13 +143,13 @@ struct ElinkReader {
           continue;
         }
         ++elink.wrong_chunks;
-        wrong.add(at, fmt::format("block {} (E-link {:#05x}): a chunk of {} bytes is not what the seed says",
+        wrong.add(at, fmt::format("block {} (E-link {:#05x}): a chunk of {} bytes does not match the seed",
                                   at / format.block_bytes, elink.elink, run.chunk(i).size()));
       }
     }
   }
 
-  // New counts of the decoder belong to the block at `at`.
+  // Assigns new counts of the decoder to the block at `at`.
   void look() {
     for (std::size_t i = 0; i < kBlockCounters; ++i) {
       const auto counter = static_cast<BlockCounter>(i);
@@ -165,7 +165,7 @@ struct ElinkReader {
   std::size_t at = 0;
   std::array<std::uint64_t, kBlockCounters> counted{};
   Findings findings;
-  Findings wrong;  // of payload
+  Findings wrong;  // faults of the payload
 };
 
 // Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns the E-links with a longer chunk,
@@ -245,8 +245,8 @@ Result<RecordingInfo> inspect_recording(std::span<const std::byte> file, const s
     info.elinks.push_back({.elink = unread.back(), .blocks = blocks_of[elink]});
   }
   const std::optional<ChunkProof> proof = seed ? std::optional<ChunkProof>(*seed) : std::nullopt;
-  // The length of chunks is not known in advance: an E-link with a chunk too long for the memory is read again with more
-  // memory.
+  // The length of chunks is not known in advance: an E-link with a chunk that is too long for the memory is read again with
+  // more memory.
   constexpr std::uint32_t kUsuallyLongest = 64 * 1024;
   constexpr std::uint32_t kMore = 16;
   for (std::uint32_t longest = kUsuallyLongest; !unread.empty();

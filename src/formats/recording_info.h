@@ -23,26 +23,28 @@ struct RecordingInfo {
     std::uint64_t blocks = 0;
     std::uint64_t chunks = 0;
     std::uint64_t chunk_bytes = 0;
-    std::uint64_t flagged_chunks = 0;  ///< with any chunk_status bit
-    /// Of these, those that the card marked as truncated, malformed or with a wrong CRC.
+    std::uint64_t flagged_chunks = 0;  ///< chunks with any chunk_status bit
+    /// Flagged chunks that the card marked as truncated, malformed or with a wrong CRC.
     std::uint64_t card_flagged_chunks = 0;
     std::uint32_t smallest_chunk_bytes = UINT32_MAX;  ///< 0 after reading, if there is no chunk
     std::uint32_t largest_chunk_bytes = 0;
     std::uint64_t proven_chunks =
-        0;                           ///< checked byte by byte, if a seed was given; an E-link with 0 has no provable payload
-    std::uint64_t wrong_chunks = 0;  ///< not flagged, but unlike the seed's payload: findings if others are proven
+        0;  ///< chunks checked byte by byte, if a seed was given; an E-link with 0 has no provable payload
+    /// Chunks without a flag that differ from the seed's payload: findings if other chunks are proven.
+    std::uint64_t wrong_chunks = 0;
   };
 
   BlockFormat format;
-  std::uint64_t blocks = 0;      ///< whole ones
-  std::uint64_t rest_bytes = 0;  ///< after the last whole block: the recording was cut
-  std::vector<Elink> elinks;     ///< by number
+  std::uint64_t blocks = 0;      ///< number of whole blocks
+  std::uint64_t rest_bytes = 0;  ///< bytes after the last whole block: the recording was cut
+  std::vector<Elink> elinks;     ///< ordered by number
   std::array<std::uint64_t, kBlockCounters> counters{};
   Findings findings;  ///< damage and chunks that the card flagged, with the block where each was noticed, counted from 0
 
   std::uint64_t counter(BlockCounter which) const { return counters[static_cast<std::size_t>(which)]; }
 
-  /// The recording ends with a whole block and no anomaly (is_anomaly) was counted: it is as the card wrote it.
+  /// The recording ends with a whole block and no anomaly (is_anomaly) was counted: the recording has all that the card
+  /// wrote.
   bool whole() const;
   /// Whole, and without chunks that the card itself marked (is_flag).
   bool sound() const { return findings.total() == 0; }

@@ -21,12 +21,12 @@ enum class MessageType : std::uint8_t {
 
 /// The head before the bytes of each piece.
 struct PieceHead {
-  std::uint64_t number = 0;  ///< of the request, chosen by the requester
+  std::uint64_t number = 0;  ///< number of the request, chosen by the requester
   MessageType type = MessageType::request;
   std::uint16_t code = 0;           ///< a request's kind, or the status of a reply or refusal
-  std::uint32_t message_bytes = 0;  ///< of the whole message
-  std::uint32_t offset = 0;         ///< of this piece in the message
-  std::uint32_t credit = 0;         ///< pages that the other side may send on this connection, in all; the low 32 bits
+  std::uint32_t message_bytes = 0;  ///< size of the whole message
+  std::uint32_t offset = 0;         ///< place of this piece in the message
+  std::uint32_t credit = 0;  ///< total number of pages that the other side may send on this connection: the low 32 bits
   bool operator==(const PieceHead&) const = default;
 };
 

@@ -19,7 +19,7 @@ struct RobView {
   SourceId source_id = {};
   WordView status;
   ChecksumType checksum_type = ChecksumType::none;
-  std::uint32_t checksum = 0;  ///< stored; 0 without a checksum
+  std::uint32_t checksum = 0;  ///< the stored checksum; 0 if there is none
   WordView payload;            ///< the ROD
 
   /// Offset of the payload in the fragment.
@@ -37,7 +37,7 @@ struct RobView {
 /// Decodes the ROB at the start of `bytes`; more may follow it.
 Decoded<RobView> decode_rob(std::span<const std::byte> bytes);
 
-/// Calls visit(const RobView&, offset_bytes) for each ROB of an event's payload; ends at the first that does not decode.
+/// Calls visit(const RobView&, offset_bytes) for each ROB of an event's payload; ends at the first one that does not decode.
 template <typename Visit>
 Decoded<void> for_each_rob(WordView payload, Visit&& visit) {
   for (std::size_t at = 0; at < payload.size();) {

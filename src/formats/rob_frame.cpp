@@ -57,7 +57,7 @@ std::size_t rod_words(const Fragment& fragment, std::size_t data_bytes) {
 
 void append_rob_head(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, L1Id l1id,
                      std::size_t data_bytes) {
-  const std::uint32_t status = fragment.status & ~fragment_status::kLinksRemoved;  // that bit has another meaning in a ROB
+  const std::uint32_t status = fragment.status & ~fragment_status::kLinksRemoved;  // this bit has another meaning in a ROB
   append_headers(out, frame, rod_words(fragment, data_bytes), status,
                  {.minor_version = frame.rod_minor_version,
                   .source_id = fragment.source_id,

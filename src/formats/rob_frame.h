@@ -23,15 +23,16 @@ struct RobFrame {
   std::uint32_t detector_event_type = 0;
 };
 
-inline constexpr std::size_t kRobHeaderWords = kGenericHeaderWords + 1;  ///< with one status word, as Rodeo writes it
+/// Words of a header with one status word, as Rodeo writes it.
+inline constexpr std::size_t kRobHeaderWords = kGenericHeaderWords + 1;
 
 /// Number of status words of the fragment's ROD.
 std::size_t rod_status_words(const Fragment& fragment);
 
-/// Size of its ROD in words, data included.
+/// Size of the fragment's ROD in words, data included.
 std::size_t rod_words(const Fragment& fragment, std::size_t data_bytes);
 
-/// Appends to `out`. The fragment's parts, which have `data_bytes` in all, belong between head and tail.
+/// Appends the head to `out`. The caller puts the fragment's parts, `data_bytes` in all, between head and tail.
 void append_rob_head(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, L1Id l1id,
                      std::size_t data_bytes);
 void append_rob_tail(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, std::size_t data_bytes);

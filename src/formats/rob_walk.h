@@ -33,8 +33,8 @@ struct FoundRob {
   std::size_t offset = 0;
   std::size_t bytes = 0;
   std::uint32_t status = 0;  ///< first status word; 0 if there is none
-  bool sound = false;        ///< its ROD is valid, with the same source id
-  RodHeader rod = {};        ///< if sound
+  bool sound = false;        ///< the ROD is valid and has the source id of the ROB
+  RodHeader rod = {};        ///< valid if `sound`
 };
 
 /// Appends each ROB. Ends at the first error; the bytes from there on are not a ROB. Accepts any bytes. Does not check

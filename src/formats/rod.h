@@ -14,7 +14,7 @@ namespace rodeo::formats {
 
 /// The fields of a ROD header that vary.
 struct RodHeader {
-  std::uint16_t minor_version = 0;  ///< the detector's
+  std::uint16_t minor_version = 0;  ///< version of the detector's format
   SourceId source_id = {};
   std::uint32_t run_number = 0;  ///< 31 bits
   L1Id l1id = {};

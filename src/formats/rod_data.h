@@ -20,14 +20,14 @@ constexpr std::uint64_t short_header(std::uint64_t header, std::uint32_t bytes) 
 
 struct ChunkRecord {
   ChunkHeader header;
-  std::size_t offset = 0;  ///< of the header, bytes from the start of the ROD data
+  std::size_t offset = 0;  ///< offset of the header in the ROD data
   std::span<const std::byte> bytes;
 };
 
 /// Decodes the record at `offset` of the ROD data and moves `offset` behind its padding. Padding must be zero.
 Decoded<ChunkRecord> next_chunk(std::span<const std::byte> rod_data, std::size_t& offset);
 
-/// Calls visit(const ChunkRecord&) for each record; ends at the first that does not decode.
+/// Calls visit(const ChunkRecord&) for each record; ends at the first one that does not decode.
 template <typename Visit>
 Decoded<void> for_each_chunk_record(std::span<const std::byte> rod_data, Visit&& visit) {
   for (std::size_t at = 0; at < rod_data.size();) {

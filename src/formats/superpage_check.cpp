@@ -130,12 +130,12 @@ void SuperpageCheck::found(SuperpageCounter what, std::uint8_t link, std::uint32
 void SuperpageCheck::doubt(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected,
                            std::uint64_t value, const OrbitHistory::Run& step) {
   if (doubts_full_) return;
-  // Many doubts prove to be no errors, so more are kept than findings.
+  // Many doubts turn out to be correct data, so more doubts than findings are kept.
   const std::size_t most = settings_.most_findings == 0 ? 0 : std::max<std::size_t>(settings_.most_findings, 10'000);
   if (doubts_.size() >= most) {
     for (const auto& [number, endpoint] : endpoints_) look_at_others(*endpoint);
     std::erase_if(doubts_, [&](const Doubt& doubt) { return !is_error_by_rules(doubt); });
-    doubts_full_ = most == 0 || doubts_.size() > most / 2;  // else each further doubt might cost a scan
+    doubts_full_ = most == 0 || doubts_.size() > most / 2;  // stop here: otherwise each further doubt might cost a scan
   }
   if (!doubts_full_)
     doubts_.push_back(
@@ -191,7 +191,7 @@ void SuperpageCheck::finish() {
   judge();
 }
 
-// Sets the counters that depend on rules, by the rules learnt so far.
+// Sets the counters that depend on rules, by the rules learnt up to now.
 void SuperpageCheck::judge() {
   std::uint64_t packets = 0;
   std::uint64_t orbits = orbit_errors_;
@@ -342,7 +342,7 @@ void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, cons
   orbits.add(step);
   endpoint_->runs += link.history.add(from, step, packet_follows) ? 1 : 0;
   if (endpoint_->runs > kMostRuns) settle(*endpoint_);
-  constexpr std::uint64_t kFirst = 64;  // with fewer steps, any step may still prove wrong
+  constexpr std::uint64_t kFirst = 64;  // with fewer steps, any step may still turn out to be wrong
   if (orbits.steps() <= kFirst || orbits.step() != step)
     doubt(SuperpageCounter::orbit, number, offset, 0, page.orbit(), {from, step, 1, packet_follows});
   if (orbits.step().value_or(step) == step) most_orbits_ = std::max(most_orbits_, orbits_here_ += step);
@@ -364,7 +364,7 @@ std::vector<std::uint32_t> SuperpageCheck::silent_links() const {
     }
   }
   if (links.empty()) return {};
-  // Orbits wrap: all are counted from one of them.
+  // Orbits wrap, so all orbits are counted from one of them.
   const std::uint32_t some = *links.front().link->first_orbit;
   const auto since = [&](std::uint32_t orbit) { return std::int64_t{static_cast<std::int32_t>(orbit - some)}; };
   std::int64_t oldest = 0;
@@ -403,7 +403,7 @@ void SuperpageCheck::check_time_frame(Link& link, std::uint8_t number, const Rdh
 template <typename Write>
 void SuperpageCheck::found_other(std::uint8_t link, std::uint32_t offset, std::span<const std::byte> payload,
                                  std::size_t size, Write write) {
-  constexpr std::size_t kLeast = 8;  // of provable payload
+  constexpr std::size_t kLeast = 8;  // bytes of provable payload
   std::size_t at = 0;
   std::uint64_t expected = 0;
   std::uint64_t value = 0;
@@ -419,7 +419,7 @@ void SuperpageCheck::found_other(std::uint8_t link, std::uint32_t offset, std::s
     if (at < size) {
       expected = word(wanted.data(), at);
       value = word(payload.data(), at);
-    } else {  // equal, but too short for provable payload
+    } else {  // the payload is equal, but too short for provable payload
       at = 0;
       expected = kLeast;
       value = size;

@@ -49,7 +49,7 @@ enum class SuperpageCounter : std::uint8_t {
 };
 inline constexpr std::size_t kSuperpageCounters = static_cast<std::size_t>(SuperpageCounter::count);
 
-/// In the order of the enum; the first three count data, the others errors.
+/// The descriptions, in the order of the enum: the first three counters count data, the others errors.
 inline constexpr std::array<base::CounterInfo, kSuperpageCounters> kSuperpageCounterInfo{{
     {"superpages", "superpages", "superpages checked"},
     {"pages", "pages", "pages checked"},
@@ -71,12 +71,13 @@ constexpr bool is_error(SuperpageCounter counter) { return counter >= SuperpageC
 struct SuperpageCheckSettings {
   PagePattern pattern = PagePattern::unknown;
   std::uint32_t page_bytes = kRdhPageBytes;  ///< size of pages without headers; limit of pages with one; a multiple of 32
-  std::uint32_t packet_counter_max = 255;    ///< the highest value, before it restarts at 0
-  std::uint32_t every = 1;                   ///< checks packet counter and payload of one page in `every`; 1 to 255
+  std::uint32_t packet_counter_max = 255;    ///< the highest value; the next one is 0
+  std::uint32_t every = 1;       ///< checks packet counter and payload of each N-th page, N = `every` from 1 to 255
   bool heartbeat_frames = true;  ///< a link sends frames of one orbit each: orbits and page numbers follow each other
-  std::uint32_t time_frame_orbits = 256;  ///< 0: not checked
-  bool resynchronise = true;  ///< after an error, continue from the values found; otherwise every later page is wrong, too
-  std::uint64_t seed = 1;     ///< of provable payload
+  std::uint32_t time_frame_orbits = 256;  ///< 0: time frames are not checked
+  /// After an error, continue from the values found; otherwise every later page has an error, too.
+  bool resynchronise = true;
+  std::uint64_t seed = 1;              ///< seed of provable payload
   std::size_t most_findings = 10'000;  ///< limit of the findings kept; all are counted
 };
 
@@ -85,7 +86,7 @@ struct SuperpageFinding {
   SuperpageCounter what;
   std::uint8_t link;
   std::uint64_t superpage;  ///< counted from 0 over the whole check
-  std::uint32_t offset;     ///< in the superpage: of the page, or of the first 32 bits of its payload that differ
+  std::uint32_t offset;     ///< place in the superpage: of the page, or of the first 32 bits of its payload that differ
   std::uint64_t expected;
   std::uint64_t found;
   std::uint32_t endpoint = 0;
@@ -105,17 +106,17 @@ class SuperpageCheck {
   /// share a packet counter.
   void check(std::uint8_t link, std::span<const std::byte> superpage, std::uint32_t endpoint = 0);
 
-  /// The end of the data: judges frames whose distance is unusual by evidence of all links. May be called again. By the
+  /// The end of the data: judges frames whose distance is unusual by evidence of all links. May be called again. For the
   /// checking thread.
   void finish();
 
-  /// By the rules learnt so far: an apparent error may turn out to be the rule, and the apparent rule an error.
+  /// The count by the rules learnt up to now: an apparent error may turn out to be the rule, and the apparent rule an error.
   std::uint64_t count(SuperpageCounter counter) const { return counts_[static_cast<std::size_t>(counter)].get(); }
   std::uint64_t errors() const;
-  /// In the order of superpages; at most errors() findings. By the checking thread.
+  /// The findings in the order of superpages; at most errors(). For the checking thread.
   std::vector<SuperpageFinding> findings() const;
 
-  /// True if the links of some endpoint share their packet counter. By the checking thread, like all functions below.
+  /// True if the links of some endpoint share their packet counter. For the checking thread, like all functions below.
   bool shares_packet_counters() const;
   /// The orbits from frame to frame, over all endpoints.
   struct OrbitSteps {
@@ -127,9 +128,9 @@ class SuperpageCheck {
   /// The first orbit of a link; nothing if it had no page.
   std::optional<std::uint32_t> first_orbit(std::uint8_t link) const;
   /// Links that fell silent. Apart from their last superpage, which a stop may have flushed, they brought nothing in the
-  /// last eighth of the data, and nothing while every link brought four superpages; and their last orbit is as far behind
-  /// the newest orbit of all links. (A slow link meets only one of these conditions.)
-  /// Each as endpoint << 8 | link.
+  /// last eighth of the data, and nothing while every link brought four superpages; and their last orbit is the same
+  /// distance behind the newest orbit of all links. (A slow link meets only one of these conditions.)
+  /// The numbers are endpoint << 8 | link.
   std::vector<std::uint32_t> silent_links() const;
 
  private:
@@ -140,34 +141,34 @@ class SuperpageCheck {
     bool orbit_known = false;
     bool ended = false;  // the last page has the stop bit
     std::optional<std::uint32_t> first_orbit = {};
-    std::uint64_t seen_at = 0;   // bytes of all links up to its last superpage
-    std::uint64_t alive_at = 0;  // the same for the superpage before: a stop may have flushed the last one
-    std::uint32_t orbit = 0;     // of the last page
-    std::int64_t position = 0;   // the same, counted from the first orbit of the endpoint
+    std::uint64_t seen_at = 0;   // bytes of all links up to the last superpage of this link
+    std::uint64_t alive_at = 0;  // bytes of all links up to the superpage before: a stop may have flushed the last one
+    std::uint32_t orbit = 0;     // orbit of the last page
+    std::int64_t position = 0;   // orbit of the last page, counted from the first orbit of the endpoint
     OrbitHistory history = {};
-    std::uint32_t page_number = 0;  // in its heartbeat frame
-    std::uint32_t packet = 0;       // counter of the last page checked
-    std::uint32_t skipped = 0;      // pages since then
-    std::uint32_t last_packet = 0;  // counter of the last page
-    std::uint32_t next_frame = 0;   // orbit
-    std::uint32_t pattern = 0;      // next value
+    std::uint32_t page_number = 0;  // page number in the heartbeat frame
+    std::uint32_t packet = 0;       // packet counter of the last page checked
+    std::uint32_t skipped = 0;      // pages since the last page checked
+    std::uint32_t last_packet = 0;  // packet counter of the last page
+    std::uint32_t next_frame = 0;   // orbit of the next time frame
+    std::uint32_t pattern = 0;      // next value of the pattern
   };
   struct Endpoint {
     std::array<Link, 256> links{};
     PacketCounterRule packets;
-    std::uint64_t packet_errors = 0;  // counts unless its links share the counter
+    std::uint64_t packet_errors = 0;  // they count unless the links share the packet counter
     OrbitRule orbits;
     std::optional<std::uint32_t> first_orbit;
-    std::size_t runs = 0;              // of the links' histories
-    std::uint64_t missing_frames = 0;  // by evidence, in earlier histories
+    std::size_t runs = 0;              // runs in the histories of all links
+    std::uint64_t missing_frames = 0;  // frames missing by evidence, in earlier histories
   };
   // A finding that is an error by some rules and correct by others.
   struct Doubt {
     SuperpageFinding finding;
-    std::uint32_t step = 0;  // of orbits
-    std::int64_t from = 0;   // the orbit before
+    std::uint32_t step = 0;  // orbits of the step
+    std::int64_t from = 0;   // the orbit before the step
     bool counter_follows = false;
-    bool others_came = false;  // other links have frames in the orbits that this one left out
+    bool others_came = false;  // other links have frames in the orbits that this link left out
   };
 
   void check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
@@ -193,11 +194,11 @@ class SuperpageCheck {
   SuperpageCheckSettings settings_;
   Provable provable_;
   std::map<std::uint32_t, std::unique_ptr<Endpoint>> endpoints_;
-  std::uint32_t endpoint_number_ = 0;  // of the current superpage
+  std::uint32_t endpoint_number_ = 0;  // endpoint of the current superpage
   Endpoint* endpoint_ = nullptr;
-  std::uint64_t orbit_errors_ = 0;  // independent of the rule
-  std::uint32_t orbits_here_ = 0;   // begun in this superpage, one after the other
-  std::uint32_t most_orbits_ = 1;   // in a superpage
+  std::uint64_t orbit_errors_ = 0;  // errors that do not depend on the rule
+  std::uint32_t orbits_here_ = 0;   // orbits that began in this superpage, one after the other
+  std::uint32_t most_orbits_ = 1;   // most orbits in a superpage
   std::uint64_t most_bytes_ = 0;
   std::uint64_t superpage_ = 0;
   std::array<base::Gauge<std::uint64_t>, kSuperpageCounters> counts_;
@@ -206,8 +207,8 @@ class SuperpageCheck {
   bool doubts_full_ = false;
 };
 
-// Writes the patterns. Each function returns the next counter; sizes are multiples of the pattern's unit (16, 4 and 32
-// bytes), a rest is not written.
+// Writes the patterns. Each function returns the next counter; only whole units of the pattern (16, 4 and 32 bytes) are
+// written.
 std::uint32_t write_ddg(std::span<std::byte> payload, std::uint32_t counter);
 std::uint32_t write_words(std::span<std::byte> payload, std::uint32_t counter);
 std::uint32_t write_cru_internal(std::span<std::byte> page, std::uint32_t counter);

@@ -14,8 +14,8 @@ namespace rodeo::formats {
 namespace {
 
 constexpr std::size_t kInternalWords = 8;  // words of the internal generator with the same value
-constexpr std::size_t kPageGrid = 4;       // pages begin at multiples of it
-// Limit of the bytes for one check, if no begin of a superpage is found.
+constexpr std::size_t kPageGrid = 4;       // pages begin at multiples of this
+// The most bytes in one check, if no begin of a superpage is found.
 constexpr std::size_t kLongestSuperpage = std::size_t{1} << 28;
 
 std::optional<Rdh> page_at(std::span<const std::byte> file, std::size_t at) {
@@ -155,7 +155,7 @@ SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::u
                         .seed = seed,
                         .most_findings = Findings::kListed});
   std::vector<std::size_t> begins;
-  std::map<std::uint32_t, std::size_t> last_begins;  // by endpoint << 8 | link
+  std::map<std::uint32_t, std::size_t> last_begins;  // place of the last begin, by endpoint << 8 | link
   std::size_t told = 0;
   const auto look = [&](std::uint8_t link, std::uint32_t endpoint, std::size_t begin, std::size_t end) {
     if (worked) worked(begin - std::exchange(told, begin));

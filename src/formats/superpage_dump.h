@@ -24,23 +24,23 @@ struct SuperpageDumpInfo {
     std::uint8_t link = 0;
     std::uint16_t cru = 0;
     std::uint8_t endpoint = 0;
-    std::uint16_t fee_id = 0;  ///< of its first page
+    std::uint16_t fee_id = 0;  ///< FEE id of the first page
     std::uint64_t pages = 0;
     std::uint64_t payload_bytes = 0;
-    std::uint64_t heartbeat_frames = 0;  ///< complete ones: pages with the stop bit
+    std::uint64_t heartbeat_frames = 0;  ///< complete frames: pages with the stop bit
     std::uint32_t first_orbit = 0;
     std::uint32_t last_orbit = 0;
   };
 
-  PagePattern pattern = PagePattern::unknown;  ///< of the first payload with a known pattern
-  std::uint32_t time_frame_orbits = 0;         ///< most frequent distance between time frames; 0: fewer than two
-  bool shared_packet_counters = false;         ///< for the links of some endpoint
-  std::optional<std::uint32_t>
-      orbit_step;                          ///< most frequent distance of two frames of a link; nothing: it varies, or no two
-  std::vector<std::uint32_t> orbit_steps;  ///< those of all endpoints
-  bool orbits_differ = false;              ///< an endpoint has steps, but no usual one
+  PagePattern pattern = PagePattern::unknown;  ///< pattern of the first payload with a known one
+  std::uint32_t time_frame_orbits = 0;         ///< most frequent distance between time frames; 0: fewer than two time frames
+  bool shared_packet_counters = false;         ///< the links of some endpoint share their packet counter
+  /// Most frequent distance of two frames of a link; nothing if it varies or no link has two frames.
+  std::optional<std::uint32_t> orbit_step;
+  std::vector<std::uint32_t> orbit_steps;  ///< the steps of all endpoints
+  bool orbits_differ = false;              ///< an endpoint has no usual step
   bool orbits_vary = false;                ///< an endpoint has a usual step and many others
-  std::vector<Link> links;                 ///< by endpoint and number; empty without headers (cru_internal)
+  std::vector<Link> links;                 ///< the links by endpoint and number; empty without headers (cru_internal)
   std::array<std::uint64_t, kSuperpageCounters> counters{};
   Findings findings;  ///< offsets are in the file
 
@@ -53,7 +53,7 @@ struct SuperpageDumpInfo {
 class DumpEndpoints {
  public:
   explicit DumpEndpoints(std::span<const std::byte> file);
-  /// The number of the page's endpoint, from 0, in the order of first appearance.
+  /// The number of the page's endpoint: endpoints count from 0 in the order of their first pages.
   std::uint32_t of(const Rdh& page) const;
   std::size_t count() const { return std::max<std::size_t>(numbers_.size(), 1); }
   /// "CRU 0xb7 endpoint 1"; empty if the file has one endpoint.
@@ -69,8 +69,8 @@ class DumpEndpoints {
 /// generator.
 bool starts_like_superpages(std::span<const std::byte> file);
 
-/// Checks the whole file with SuperpageCheck, as a bench does. `seed`: of provable payload. `worked` gets the number of
-/// bytes checked since its last call, at each superpage, and all of them by the end; it may be empty.
+/// Checks the whole file with SuperpageCheck, as `rodeo card bench` does. `seed`: seed of provable payload. `worked` gets
+/// the number of bytes checked since its last call, at each superpage, and all of them by the end; it may be empty.
 SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed,
                                          const std::function<void(std::uint64_t bytes)>& worked = {});
 

@@ -16,10 +16,10 @@ inline constexpr double kOrbitNs = 1e9 / 11245.5;
 struct TriggerPlanSettings {
   double rate_hz = 0;                      ///< 0: a trigger is always due
   bool random = false;                     ///< exponential spacing (a Poisson process) instead of even spacing
-  std::uint64_t seed = 1;                  ///< of random spacing
+  std::uint64_t seed = 1;                  ///< seed of the random spacing
   std::uint64_t limit = 0;                 ///< accepted triggers; 0: unlimited
   std::uint64_t ecr_triggers = 0;          ///< accepted triggers between event counter resets; 0: no resets
-  std::chrono::nanoseconds ecr_period{0};  ///< the same by time; 0: never
+  std::chrono::nanoseconds ecr_period{0};  ///< time between event counter resets; 0: no resets by time
 };
 
 /// A pure function of its settings and of the accepted triggers. The caller accepts or refuses each trigger that is due;
@@ -40,7 +40,7 @@ class TriggerPlan {
   bool exhausted() const { return accepted_ == limit_; }
   std::uint64_t left() const { return limit_ - accepted_; }
   std::uint64_t accepted() const { return accepted_; }
-  /// Event counter resets before the last accepted trigger.
+  /// The number of event counter resets before the last accepted trigger.
   std::uint32_t ecrs() const { return ecrs_; }
 
   struct Accepted {
@@ -66,7 +66,7 @@ class TriggerPlan {
   }
   /// Refuses all triggers due up to `now_ns` and returns their number.
   std::uint64_t refuse_until(std::uint64_t now_ns);
-  /// No triggers were offered until `now_ns`: those due are cancelled, and the plan continues from here.
+  /// Says that no triggers were offered until `now_ns`: those due are cancelled, and the plan continues from here.
   void resume(std::uint64_t now_ns);
 
  private:
@@ -79,15 +79,15 @@ class TriggerPlan {
   const bool random_;
   const std::uint64_t seed_;
   const std::uint64_t limit_;
-  const std::uint32_t epoch_;  // most triggers between two resets
+  const std::uint32_t epoch_;  // highest number of triggers between two resets
   const std::uint64_t ecr_period_ns_;
 
   std::uint64_t start_ns_ = 0;
   std::uint64_t due_ns_ = 0;
   std::uint64_t next_ecr_ns_ = kNever;
-  std::uint64_t offered_ = 0;  // accepted and refused
+  std::uint64_t offered_ = 0;  // accepted and refused triggers
   std::uint64_t accepted_ = 0;
-  double offset_ns_ = 0;  // of the next trigger, from the start; random spacings add up
+  double offset_ns_ = 0;  // time of the next trigger, from the start; random spacings add up
   std::uint32_t ecrs_ = 0;
   std::uint32_t l1_ = 0;
 };

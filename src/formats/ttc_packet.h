@@ -17,7 +17,7 @@ struct TtcPacket {
   static constexpr std::size_t kFormat2Bytes = 26;
   static constexpr std::size_t kTaggedBytes = 27;
 
-  L1Id l1id;               ///< with the ECR counter (XL1ID)
+  L1Id l1id;               ///< L1 id with the ECR counter (XL1ID)
   std::uint16_t bcid = 0;  ///< 12 bits
   std::uint16_t trigger_type = 0;
   std::uint32_t orbit = 0;
@@ -25,13 +25,13 @@ struct TtcPacket {
   std::optional<std::uint64_t> l1a_counter;  ///< 48 bits; not in format 1
   std::optional<std::uint8_t> trigger_tag;   ///< Phase 2 only; needs an l1a_counter
 
-  /// 20, 26 or 27, after the optional fields.
+  /// 20, 26 or 27: depends on the optional fields.
   std::size_t size_bytes() const { return trigger_tag ? kTaggedBytes : l1a_counter ? kFormat2Bytes : kFormat1Bytes; }
 
   /// Writes size_bytes() bytes to the front of `chunk`, which must have room for them, and returns their number.
   std::size_t write(std::span<std::byte> chunk) const;
 
-  /// Accepts any bytes.
+  /// Decodes a packet. Accepts any bytes.
   static Decoded<TtcPacket> read(std::span<const std::byte> chunk);
 
   bool operator==(const TtcPacket&) const = default;

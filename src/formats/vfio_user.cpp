@@ -177,7 +177,7 @@ std::expected<Request, int> decode_request(const Header& header, std::span<const
     case Command::region_write_multi: return decode_write_multi(payload);
     case Command::device_feature: return decode<DeviceFeature>(payload);
     case Command::dma_read:
-    case Command::dma_write: break;  // sent by the server only
+    case Command::dma_write: break;  // only the server sends these
   }
   return Invalid(ENOTSUP);
 }
@@ -197,7 +197,7 @@ std::optional<RegionInfoReply> decode_region_info(std::span<const std::byte> pay
   std::uint32_t at = info.cap_offset, before = 0;
   while (at != 0) {
     if (at <= before || at < RegionInfo::kBytes || at > payload.size() || payload.size() - at < 8) return std::nullopt;
-    const auto capability = payload.subspan(at);  // id and version, offset of the next one, then its own data
+    const auto capability = payload.subspan(at);  // id and version, offset of the next capability, then its own data
     if (get<std::uint16_t>(capability) == kSparseMmap) {
       if (capability.size() < 16) return std::nullopt;
       const auto count = get<std::uint32_t>(capability.subspan(8));
@@ -318,7 +318,7 @@ void MessageWriter::reply(const Header& to, const RegionInfo& info, std::span<co
   RegionInfo out = info;
   out.argsz = needed;
   if (!areas.empty()) out.flags |= RegionInfo::kCaps;
-  // Also if the areas do not fit: QEMU treats an offset of 0 as an error.
+  // Set also if the areas do not fit: QEMU treats an offset of 0 as an error.
   out.cap_offset = areas.empty() ? 0 : RegionInfo::kBytes;
   auto rest = put(reply_room(to, with_areas ? needed : RegionInfo::kBytes), out);
   if (!with_areas) return;

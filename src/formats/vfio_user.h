@@ -38,7 +38,7 @@ std::string_view command_name(std::uint16_t command);
 struct Header {
   std::uint16_t id = 0;
   std::uint16_t command = 0;
-  std::uint32_t size = 0;  ///< of the message, header included
+  std::uint32_t size = 0;  ///< size of the message, header included
   std::uint32_t flags = 0;
   std::uint32_t error = 0;
 
@@ -65,7 +65,7 @@ constexpr std::size_t max_message_bytes(std::size_t transfer_bytes) {
   return kHeaderBytes + 16 + (transfer_bytes > kMaxVersionTextBytes ? transfer_bytes : kMaxVersionTextBytes);
 }
 
-/// The capabilities of a side; the default values hold for those that it does not send.
+/// The capabilities of a side. The default values hold for capabilities that it does not send.
 struct Capabilities {
   std::uint64_t max_msg_fds = 1;
   std::uint64_t max_data_xfer_size = kDefaultTransferBytes;
@@ -84,7 +84,7 @@ struct Version {
 
 struct DmaMap {
   std::uint32_t flags = 0;
-  std::uint64_t offset = 0;   ///< in the file behind the descriptor
+  std::uint64_t offset = 0;   ///< place in the file behind the descriptor
   std::uint64_t address = 0;  ///< IOVA
   std::uint64_t size = 0;
   static constexpr std::uint32_t kRead = 1, kWrite = 2;
@@ -122,7 +122,7 @@ struct RegionInfo {
   std::uint32_t index = 0;
   std::uint32_t cap_offset = 0;
   std::uint64_t size = 0;
-  std::uint64_t offset = 0;  ///< of the region in the file of the descriptor that comes with the reply
+  std::uint64_t offset = 0;  ///< place of the region in the file of the descriptor that comes with the reply
   static constexpr std::uint32_t kRead = 1, kWrite = 2, kMmap = 4, kCaps = 8;
   static constexpr std::size_t kBytes = 32;
   bool operator==(const RegionInfo&) const = default;
@@ -209,13 +209,14 @@ Header read_header(std::span<const std::byte> bytes);
 /// command, EINVAL for lengths that do not fit, EPROTO for unreadable version data.
 std::expected<Request, int> decode_request(const Header& header, std::span<const std::byte> payload);
 
-/// VERSION's payload, in request and reply. Error: EPROTO, EINVAL.
+/// The payload of VERSION, in request and reply. Error: EPROTO, EINVAL.
 std::expected<Version, int> decode_version(std::span<const std::byte> payload);
 
 // Replies, as the client reads them; nothing if the bytes are too few.
 std::optional<DeviceInfo> decode_device_info(std::span<const std::byte> payload);
 std::optional<IrqInfo> decode_irq_info(std::span<const std::byte> payload);
-/// With the sparse-mmap areas of the capability chain, if it has one; nothing for a chain that loops or leaves the reply.
+/// A region, with the sparse-mmap areas of the capability chain, if it has one; nothing for a chain that loops or leaves the
+/// reply.
 struct RegionInfoReply {
   RegionInfo info;
   std::optional<std::vector<Area>> areas;
@@ -232,7 +233,7 @@ class MessageWriter {
   std::span<const std::byte> bytes() const { return bytes_; }
   bool empty() const { return bytes_.empty(); }
   void clear() { bytes_.clear(); }
-  /// Removes everything written after the writer had `bytes` bytes.
+  /// Removes the bytes after the first `bytes`.
   void truncate(std::size_t bytes) { bytes_.resize(bytes); }
 
   /// A request from a client.
@@ -248,11 +249,12 @@ class MessageWriter {
   void reply(const Header& to, const DeviceInfo& info);
   void reply(const Header& to, const RegionIoFds& fds);
   void reply(const Header& to, const IrqInfo& info);
-  /// With sparse-mmap areas if they fit into the asker's argsz; info.argsz is the size needed.
+  /// The reply with a region's information: with sparse-mmap areas if they fit into the asker's argsz; info.argsz is the
+  /// size needed.
   void reply(const Header& to, const RegionInfo& info, std::span<const Area> areas, std::uint32_t room);
   void reply(const Header& to, const RegionAccess& write);
   void reply_write_multi(const Header& to, std::uint64_t count);
-  /// Room for the data of a REGION_READ; the caller fills it before the next call.
+  /// Appends a reply with room for the data of a REGION_READ; the caller fills the room before the next call.
   std::span<std::byte> reply_read(const Header& to, const RegionAccess& read);
 
  private:

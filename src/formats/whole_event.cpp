@@ -29,8 +29,8 @@ void append_whole_event_header(std::vector<std::byte>& out, const WholeEventHead
   put(header.l1id.value);
   put(header.bcid);
   put(header.trigger_type);
-  put(0);                       // not compressed
-  put(rob_bytes / kWordBytes);  // of the payload
+  put(0);                       // the event is not compressed
+  put(rob_bytes / kWordBytes);  // words of the payload
   put(0);                       // L1 info
   put(0);                       // L2 info
   put(kInfoWords);

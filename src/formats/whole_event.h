@@ -37,11 +37,12 @@ struct WholeEventHeader {
   L1Id l1id = {};
   std::uint32_t bcid = 0;
   std::uint32_t trigger_type = 0;
-  std::vector<std::uint32_t> stream_tags = {};  ///< from encode_stream_tags()
-  ChecksumType checksum = ChecksumType::none;   ///< in the header; the caller writes the word behind the payload
+  std::vector<std::uint32_t> stream_tags = {};  ///< result of encode_stream_tags()
+  /// checksum named in the header; the caller writes its word behind the payload
+  ChecksumType checksum = ChecksumType::none;
 };
 
-/// Appends the header of an event. Its ROBs, of `rob_bytes` in all, belong behind it.
+/// Appends the header of an event. The caller appends its ROBs, `rob_bytes` in all.
 void append_whole_event_header(std::vector<std::byte>& out, const WholeEventHeader& header, std::size_t rob_bytes);
 
 }  // namespace rodeo::formats

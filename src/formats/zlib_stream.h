@@ -13,7 +13,7 @@ namespace rodeo::formats {
 inline constexpr std::uint64_t kZlibLargestRatio = 1040;
 
 struct ZlibResult {
-  bool complete = false;     ///< the stream ended properly and fit
+  bool complete = false;     ///< the stream ended properly, and the output had room
   std::size_t consumed = 0;  ///< bytes of the stream
   std::size_t written = 0;   ///< bytes decompressed
 };
