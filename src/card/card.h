@@ -62,7 +62,7 @@ class Card {
   /// Returns the written word.
   Result<std::uint32_t> modify(const card_registers::Register& reg, card_registers::Field field, std::uint32_t value,
                                std::uint32_t index = 0);
-  /// Modifies any 32-bit word in this way. The field has 1 to 32 bits and lies within the word, else card.bad_access.
+  /// Modifies any 32-bit word like modify(). The field has 1 to 32 bits and lies within the word, else card.bad_access.
   Result<std::uint32_t> modify_at(unsigned bar, std::uint64_t offset, card_registers::Field field, std::uint32_t value);
   /// Takes the lock for changing a part of a word: hold it from the read to the write. Waits for two seconds, then returns
   /// card.locked.

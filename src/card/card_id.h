@@ -1,4 +1,4 @@
-// How a user names a card: 3b:00.0, 0000:3b:00.0, #2, 0233 or 0233:1.
+// The ways in which a user names a card: 3b:00.0, 0000:3b:00.0, #2, 0233 or 0233:1.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
   if (!card) {
     entry.problem = card.error().what;
     if (says_nothing(card.error())) entry.unanswered = card.error();
-    if (card.error().code == "card.unknown_type") entry.silent = false;  // it answered, and is not a readout card
+    if (card.error().code == "card.unknown_type") entry.silent = false;  // the device answered, and is not a readout card
     return entry;
   }
   entry.silent = false;

@@ -16,7 +16,7 @@ struct CardEntry {
   pci::FoundFunction function = {};
   CardType type = CardType::unknown;
   Identity identity = {};
-  std::string problem = {};  // why the card could not be identified; empty: it was
+  std::string problem = {};  // why the card could not be identified; empty: it was identified
   std::string note = {};     // a limit of its use: an unknown register map
   Error unanswered =
       {};  // with a code: the card did not answer in time, or hung up. Opening it would fail after as long a wait

@@ -76,7 +76,7 @@ Result<Identity> identify(Card& card) {
   identity.endpoint = card.endpoint();
   Result<std::optional<std::uint32_t>> serial;
   RODEO_TRY(card.check_answers());
-  if (!card.check_map()) return identity;  // only its PCI id is known
+  if (!card.check_map()) return identity;  // only the PCI id of the card is known
   const auto firmware = RODEO_TRY(read_firmware_word(card));
   // Firmware without this register reads 0: read the number from the chip that stores it.
   const auto fetch_or = [&](Result<std::optional<std::uint32_t>> fetched, const card_registers::Register& reg,

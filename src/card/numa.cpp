@@ -73,7 +73,7 @@ bool pin(const ReaderPlace& place) {
   return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-/// The calling thread's CPUs if it is not pinned: if they are those of the process.
+/// The calling thread's CPUs if it is not pinned: then it has the CPUs of the process.
 std::optional<cpu_set_t> unpinned() {
   const auto own = affinity_of(0);
   const auto process = affinity_of(::getpid());

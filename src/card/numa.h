@@ -12,7 +12,7 @@
 
 namespace rodeo::card {
 
-/// Where the readers of a card run.
+/// The place where the readers of a card run.
 struct ReaderPlace {
   std::vector<unsigned> cpus = {};  ///< CPUs of the node that this process may use; empty: readers stay free
   int node = -1;                    ///< node for the card's memory; -1: any

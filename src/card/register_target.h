@@ -24,7 +24,7 @@ struct RegisterTarget {
 
   /// "gbt_link_rx_hz[3]"; empty without description.
   std::string name() const;
-  /// Whether reading it changes nothing in the card.
+  /// True if reading the register changes nothing in the card.
   bool harmless_to_read() const;
 };
 

@@ -325,7 +325,7 @@ std::vector<Error> check_card_file(const CardFile& file) {
   };
   for (const Section& section : file.sections) {
     if (!known_section(section.name)) {
-      note(std::unexpected(Error{"config.unknown_key", fmt::format("[{}] is no section of a card", section.name),
+      note(std::unexpected(Error{"config.unknown_key", fmt::format("[{}] is not a section of a card", section.name),
                                  section.where, base::did_you_mean(section.name, kSections)}));
       continue;
     }
@@ -357,7 +357,7 @@ Result<void> apply_card_file(const CardFile& file, CardSettings& settings) {
         bool found = false;
         for (const Section& section : file.sections) {
           if (!known_section(section.name))
-            return std::unexpected(Error{"config.unknown_key", fmt::format("[{}] is no section of a card", section.name),
+            return std::unexpected(Error{"config.unknown_key", fmt::format("[{}] is not a section of a card", section.name),
                                          section.where, base::did_you_mean(section.name, kSections)});
           found = found || section.name == section_of<Settings>();
         }
@@ -365,7 +365,7 @@ Result<void> apply_card_file(const CardFile& file, CardSettings& settings) {
           return std::unexpected(Error{
               "config.missing_key", fmt::format("there is no section [{}], which this card needs", section_of<Settings>()),
               file.sections.front().where,
-              fmt::format("add [{}], empty if it shall change nothing, or choose another card", section_of<Settings>())});
+              fmt::format("add [{}], which may be empty, or choose another card", section_of<Settings>())});
         // Apply [links] before single links, whatever their order in the file.
         for (const bool single : {false, true}) {
           for (const Section& section : file.sections) {
@@ -390,7 +390,7 @@ Result<void> set_card_setting(CardSettings& settings, std::string_view name, std
         const std::string_view section = dot == std::string_view::npos ? section_of<Settings>() : name.substr(0, dot);
         const std::string_view key = dot == std::string_view::npos ? name : name.substr(dot + 1);
         if (!known_section(section))
-          return std::unexpected(Error{"config.unknown_key", fmt::format("{} is no section of a card", section), where,
+          return std::unexpected(Error{"config.unknown_key", fmt::format("{} is not a section of a card", section), where,
                                        base::did_you_mean(section, kSections)});
         return set_section(of, {std::string(section), where, {{std::string(key), std::string(value), where}}});
       },

@@ -87,7 +87,7 @@ struct SettingField : Setting<Struct> {
   std::string upstream;      // name in the public driver's files; empty: they lack it
   bool hexadecimal = false;  // the text is hexadecimal
 
-  /// As written in a file: "true", "1000", "0x1a", "packet".
+  /// The value as written in a file: "true", "1000", "0x1a", "packet".
   std::string text(const Struct& settings) const;
   /// Parses this text: words in any case, hexadecimal with or without 0x. Error card.bad_configuration quotes `written`, the
   /// user's own text, if given.

@@ -44,7 +44,7 @@ struct DmaSettings {
   std::uint32_t page_bytes = 8192;          // DMA pages; only 8192 is defined
   bool check_firmware = true;               // refuse firmware that is not in the table
   const FirmwareTable* firmware = nullptr;  // table with local additions; nullptr: the built-in table
-  std::optional<bool> upstream_lock = {};   // also bind the name that upstream's tools lock; by default for real cards
+  std::optional<bool> upstream_lock = {};  // true: also binds the name that upstream's tools lock; by default for real cards
 };
 
 enum class DmaCounter : unsigned char {
@@ -62,12 +62,12 @@ enum class DmaCounter : unsigned char {
   count
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DmaCounter::count)> kDmaCounters{{
-    {"superpages_pushed", "superpages", "given to the card"},
-    {"superpages_filled", "superpages", "that came back with data"},
-    {"superpages_partial", "superpages", "that came back with data, but not full"},
-    {"superpages_unused", "superpages", "that came back without data at a stop"},
-    {"bytes", "bytes", "that the card wrote"},
-    {"size_unknown", "superpages", "whose size the firmware does not report; taken for full"},
+    {"superpages_pushed", "superpages", "superpages given to the card"},
+    {"superpages_filled", "superpages", "superpages that came back with data"},
+    {"superpages_partial", "superpages", "superpages that came back with data, but not full"},
+    {"superpages_unused", "superpages", "superpages that came back without data at a stop"},
+    {"bytes", "bytes", "bytes that the card wrote"},
+    {"size_unknown", "superpages", "superpages whose size the firmware does not report; they count as full"},
     {"count_jumps", "errors", "the card said that more superpages are done than it had"},
     {"index_mismatches", "errors", "the number beside a superpage's size was not the next one"},
     {"oversize", "errors", "the card said that it wrote more than the superpage holds"},
@@ -105,8 +105,8 @@ class DmaChannel {
   Result<void> start();
   /// Stops DMA and refuses pushes. Filled superpages, also those filled in part, go to the ready queue with ready = true,
   /// the others with ready = false. No effect if stopped. If the card cannot be kept from writing, no superpage comes back:
-  /// the state is `failed`, and a further stop() tries again. So it stays after a card.timeout of an emulated card whose
-  /// process then ends; a new connection ends it.
+  /// the state is `failed`, and a further stop() tries again. The state also stays `failed` after a card.timeout of an
+  /// emulated card whose process then ends: open the card again.
   Result<void> stop();
   /// Error card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);

@@ -63,7 +63,7 @@ Result<void> CruChannel::halt() {
 Result<void> CruChannel::device_open() {
   // A former owner that was killed may have left the card running.
   RODEO_TRY(halt());
-  // It may still have superpages of that owner; the reset of the first start removes them.
+  // The card may still have superpages of that owner; the reset of the first start removes them.
   RODEO_TRY(device_silence());
   return find_links();
 }

@@ -33,8 +33,9 @@ class FromHostChannel {
   /// The unit of the length field in this card's packets.
   formats::FromHostLength length() const { return length_; }
 
-  /// Gives the card packets of formats/from_host.h, all of them or none. False: the ring has no room for them now; more than
-  /// a ring never finds room. Never waits. Error card.misbehaved: the card's position is outside of its memory.
+  /// Gives the card packets of formats/from_host.h, all of them or none. False: the ring has no room for them now. More
+  /// packets than the ring can hold never find room. Never waits. Error card.misbehaved: the card's position is outside of
+  /// its memory.
   Result<bool> write(std::span<const std::byte> packets);
 
   /// Bytes that the card has not taken yet.

@@ -38,7 +38,7 @@ class DmaMemory {
   base::PageKind kind() const { return kind_; }
   /// The NUMA nodes of at most 64 sampled pages; empty: the kernel does not report them.
   std::vector<int> nodes() const;
-  /// For logs: "512 MiB on 2 MiB huge pages of NUMA node 1".
+  /// Text for logs: "512 MiB on 2 MiB huge pages of NUMA node 1".
   std::string description() const;
 
  private:

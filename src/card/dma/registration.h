@@ -43,7 +43,7 @@ class Registration {
     std::uint64_t iova;
     std::uint64_t bytes;
     void operator()(pci::Function* function) const {
-      (void)function->dma_unmap(iova, bytes);  // in a forked child the function refuses
+      (void)function->dma_unmap(iova, bytes);  // the function refuses this in a forked child
     }
   };
   std::unique_ptr<pci::Function, Unmap> mapped_;

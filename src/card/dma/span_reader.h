@@ -47,7 +47,7 @@ class SpanReader {
   FixedQueue<Superpage> free_;  // waiting for room in the transfer queue
   std::uint64_t first_held_ = 0;
   std::uint64_t current_ = 0;  // number of the next superpage
-  std::uint32_t handed_ = 0;   // bytes of it that next() has returned
+  std::uint32_t handed_ = 0;   // bytes of the current superpage that next() has returned
 };
 
 }  // namespace rodeo::card

@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kSuperpageGranule = 32 << 10;
 
 struct Superpage {
   std::uint64_t offset = 0;    // place in the registered buffer
-  std::uint32_t bytes = 0;     // its size
+  std::uint32_t bytes = 0;     // size of the superpage
   std::uint32_t received = 0;  // bytes that the card wrote; less than the size in the last one of a run
   bool ready = false;          // false when it comes back: the card did not use it before the stop
   int link = -1;               // the link that filled it; -1: all links of the channel share superpages (FELIX), or unused
@@ -27,7 +27,7 @@ enum class PushStatus : unsigned char {
   not_started,     // the channel is not started (or has failed)
   empty,           // size 0
   not_a_multiple,  // size not a multiple of 32 KiB, or of a FELIX's block size
-  outside,         // not within the registered buffer
+  outside,         // the superpage is not within the registered buffer
   misaligned,      // offset not a multiple of 4
   too_large,       // larger than the card takes: a CRU reports sizes below 16 MiB
   not_contiguous,  // spans a gap of the memory as the card sees it (without an IOMMU)

@@ -28,7 +28,8 @@ struct CtpEmulation {
   std::uint32_t drop = 15000;
   std::uint32_t first_orbit = 0;
   std::array<std::uint32_t, 9> bunch_crossings{0x14d, 0x29a, 0x3e7, 0x534, 0x681,
-                                               0x7ce, 0x91b, 0xa68, 0xbb5};  ///< for mode fixed; 0: slot unused
+                                               /// Bunch crossings for mode fixed; 0: slot unused.
+                                               0x7ce, 0x91b, 0xa68, 0xbb5};
   bool operator==(const CtpEmulation&) const = default;
 };
 

@@ -11,8 +11,8 @@
 namespace rodeo::card {
 
 struct SiuStatus {
-  std::uint32_t word = 0;               ///< as received
-  std::vector<std::string> conditions;  ///< in words; empty: nothing to report
+  std::uint32_t word = 0;               ///< the status word as received
+  std::vector<std::string> conditions;  ///< the status in words; empty: nothing to report
 };
 
 /// Asks the SIU of one link (channel 0 to 5); waits at most 100 ms. Errors: card.wrong_type, card.link_down, card.timeout,

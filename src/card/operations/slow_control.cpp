@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kScaPatience{100};
 constexpr std::chrono::milliseconds kIcTime{10};  // duration of a write
 constexpr unsigned kSwtHighMost = 0xfff;
 
-constexpr std::uint32_t kNobody = 0xffffffff;  // reads so if no card answers
+constexpr std::uint32_t kNobody = 0xffffffff;  // the register has this value if no card answers
 constexpr std::uint32_t kIdle = 0;
 constexpr std::uint32_t kScaGo = 4;
 constexpr std::uint32_t kScaBusy = 1U << 31;
@@ -119,7 +119,7 @@ Result<void> write_swt(Card& card, unsigned link, SwtWord word) {
   const Cores cores = RODEO_TRY(Cores::of(card, link));
   RODEO_TRY(cores.write(reg("swt_write_high"), word.high));
   RODEO_TRY(cores.write(reg("swt_write_medium"), word.medium));
-  return cores.write(reg("swt_write"), word.low);  // sends
+  return cores.write(reg("swt_write"), word.low);  // this write sends the word
 }
 
 Result<std::vector<SwtWord>> read_swt(Card& card, unsigned link, std::size_t most, std::chrono::milliseconds patience) {
@@ -133,7 +133,7 @@ Result<std::vector<SwtWord>> read_swt(Card& card, unsigned link, std::size_t mos
   }
   std::vector<SwtWord> words(std::min<std::size_t>(waiting, most));
   for (SwtWord& word : words) {
-    word.low = RODEO_TRY(card.read(reg("swt_read"), cores.row));  // takes it from the FIFO
+    word.low = RODEO_TRY(card.read(reg("swt_read"), cores.row));  // this read takes the word from the FIFO
     word.medium = RODEO_TRY(card.read(reg("swt_read_medium"), cores.row));
     word.high = static_cast<std::uint16_t>(RODEO_TRY(cores.read(reg("swt_read_high"))) & kSwtHighMost);
   }

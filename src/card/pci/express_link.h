@@ -16,9 +16,9 @@ struct ExpressLink {
   unsigned payload_bytes = 0;  ///< Max_Payload_Size as the host set it: the longest packet that the card writes to memory
   unsigned longest_payload_bytes = 0;  ///< the longest payload that the card supports
   unsigned read_request_bytes = 0;     ///< Max_Read_Request_Size: the longest read request of the card
-  double speed = 0;                    ///< as trained
+  double speed = 0;                    ///< speed of the trained link
   double fastest_speed = 0;            ///< the fastest that the card supports
-  unsigned lanes = 0;                  ///< as trained
+  unsigned lanes = 0;                  ///< lanes of the trained link
   unsigned most_lanes = 0;             ///< all lanes of the card
   /// The link was trained to less than the card supports.
   bool degraded() const { return speed < fastest_speed || lanes < most_lanes; }

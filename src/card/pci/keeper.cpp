@@ -112,7 +112,7 @@ void Keeper::serve() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM}) {
-    // A blocked signal comes through a signalfd even if it is ignored, and an ignored one must not end the keeper.
+    // A signalfd delivers a blocked signal even if the signal is ignored, but an ignored signal must not end the keeper.
     struct sigaction present{};
     sigaction(number, nullptr, &present);
     if (present.sa_handler != SIG_IGN) sigaddset(&signals, number);
@@ -160,7 +160,8 @@ void Keeper::accept_one() {
 }
 
 bool Keeper::serve_one(Client& client) {
-  auto packet = receive_packet(client.socket.get(), std::chrono::milliseconds{100});  // it is there, or the client has gone
+  // The packet has arrived, or the client has gone.
+  auto packet = receive_packet(client.socket.get(), std::chrono::milliseconds{100});
   if (!packet || packet->bytes.empty()) return false;
   const auto request = decode_request(packet->bytes);
   if (!request) {

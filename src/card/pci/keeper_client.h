@@ -15,7 +15,7 @@ class KeeperClient {
   /// Connects to root's keeper, else to that of the own user. If none runs, starts `rodeo card keep` (RODEO_KEEPER names
   /// another program) and waits until it is ready. Returns the keeper's own errors unchanged.
   static Result<std::unique_ptr<KeeperClient>> connect();
-  /// As connect(), but nothing if no keeper runs.
+  /// Connects like connect(); nothing if no keeper runs.
   static Result<std::unique_ptr<KeeperClient>> connect_if_running();
 
   struct Answer {
@@ -42,7 +42,8 @@ class KeeperClient {
   OwnDescriptor socket_;
 };
 
-/// Keeps a function open, with the configuration written to it, after the last program has closed it; or ends this.
+/// `keep`: keeps a function open, with the configuration written to it, after the last program has closed it. Else ends
+/// this.
 Result<void> keep_function(const Address& address, bool keep);
 /// The keeper's state as JSON (docs/protocols/keeper.md); empty if no keeper runs.
 Result<std::string> keeper_status();

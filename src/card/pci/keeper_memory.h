@@ -31,7 +31,7 @@ class KeeperMemory {
   KeeperClient& keeper_;
   const bool physical_;
   mutable OwnMutex mutex_{"the keeper"};
-  std::map<std::uint64_t, Run> runs_;  // by IOVA
+  std::map<std::uint64_t, Run> runs_;  // runs by IOVA
 };
 
 }  // namespace rodeo::card::pci

@@ -35,7 +35,7 @@ Forks& forks() {
 void Forks::before() { forks().mutex.lock(); }
 void Forks::in_parent() { forks().mutex.unlock(); }
 
-// Only async-signal-safe calls: the parent may have had other threads.
+// Makes only async-signal-safe calls: the parent may have had other threads.
 void Forks::in_child() {
   Forks& own = forks();
   generation.fetch_add(1, std::memory_order_relaxed);

@@ -78,7 +78,7 @@ Result<MappedRegister<Word>> Regions::mapped(unsigned number, std::uint64_t offs
   if (!region.tried) {
     region.tried = true;
     for (const MappableRange& range : region.info.mappable)
-      (void)map_range(region, number, range);  // on failure read() and write() use the file
+      (void)map_range(region, number, range);  // if this fails, read() and write() use the file
   }
   for (const Map& map : region.maps) {
     if (offset < map.range.offset) continue;

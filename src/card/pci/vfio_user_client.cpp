@@ -108,7 +108,7 @@ class VfioUserFunction final : public Function {
   const Address address_;
   mutable OwnMutex mutex_{address_.text()};
   VfioUserConnection connection_;
-  std::vector<base::UniqueFd> files_;  // behind regions that can be mapped
+  std::vector<base::UniqueFd> files_;  // files behind regions that can be mapped
   Regions regions_{address_.text()};
   std::map<std::uint64_t, std::uint64_t> dma_;  // iova, bytes
   std::uint32_t irq_index_ = kMsi;

@@ -19,7 +19,7 @@ struct VfioUserSettings {
   /// broken (card.timeout), because a late answer could be taken as the answer to another request. A dead process closes its
   /// socket; this limit is for a process that is stopped for a while.
   std::chrono::milliseconds silence{kVerbSilence};
-  /// How long to poll the socket before sleeping: lowers the latency, but uses a core.
+  /// The time to poll the socket before sleeping: lowers the latency, but uses a core.
   std::chrono::microseconds spin{0};
 };
 

@@ -16,7 +16,7 @@ inline constexpr unsigned kDmaPageBytes = 8192;
 /// The card writes this to the host's information buffer when a superpage is done: size first, then the count. One cache
 /// line is enough.
 struct Completion {
-  std::uint32_t bytes;  // written to the superpage
+  std::uint32_t bytes;  // bytes written to the superpage
   std::uint32_t count;  // low 8 bits: superpages done, the first value written is 0
 };
 inline constexpr std::uint32_t kCompletionSeed = 0xff;  // the host writes this to count before a start
@@ -39,7 +39,8 @@ inline constexpr Field kQsfpUp{31};                 // link_status
 inline constexpr std::uint32_t kQsfpEnable = 0x80;  // i2c
 // Flash, as the public driver uses it: flash_command sets the address, then writes to or reads from the flash chip there.
 // The written values are words or commands of the chip (Intel's command set).
-inline constexpr std::uint32_t kReadSerial = 0xc0000000;  // to flash_command: the serial number is in `serial` 500 ms later
+// Written to flash_command: the serial number is in `serial` 500 ms later.
+inline constexpr std::uint32_t kReadSerial = 0xc0000000;
 inline constexpr std::uint32_t kFlashSetAddress = 0x01000000;  // | address in 16-bit words
 inline constexpr std::uint32_t kFlashBusWrite = 0x03000000;    // | word for the chip, at the address set
 inline constexpr std::uint32_t kFlashBusRead = 0x04000000;     // the chip's word at the address goes to flash_data

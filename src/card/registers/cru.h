@@ -14,7 +14,7 @@ inline constexpr unsigned kDmaLinks =
     16;  // 0-11 detector, 13 (endpoint 0) and 14 (endpoint 1) run statistics, 15 user logic
 inline constexpr unsigned kUserLogicLink = 15;
 inline constexpr unsigned kDmaPageBytes = 8192;
-inline constexpr unsigned kDefaultFifoDepth = 128;  // if superpage_fifo_depth reads 0
+inline constexpr unsigned kDefaultFifoDepth = 128;  // the depth if superpage_fifo_depth reads 0
 inline constexpr std::uint32_t kEndpointOneId = 0x11111111;
 inline constexpr unsigned kLinksPerBank = 6;
 inline constexpr unsigned kBanks = 4;  // banks of wrapper 0; endpoint e has banks 2e and 2e+1
@@ -26,7 +26,7 @@ constexpr std::uint32_t gbt_index(unsigned endpoint, unsigned link) {
 /// The place of a link in the datapath_link_* rows.
 constexpr std::uint32_t datapath_index(unsigned endpoint, unsigned link) { return endpoint * kDmaLinks + link; }
 
-/// From the register `temperature`; nothing if the card has no sensor.
+/// Converts the register `temperature`; nothing if the card has no sensor.
 constexpr std::optional<double> temperature_celsius(std::uint32_t word) {
   const std::uint32_t raw = word & 0x3ff;
   return raw == 0 ? std::nullopt : std::optional(693.0 * raw / 1024 - 265);

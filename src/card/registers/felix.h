@@ -11,9 +11,9 @@ inline constexpr PciId kPciIds[]{{0x10dc, 0x0427}, {0x10dc, 0x0428}};       // e
 inline constexpr PciId kOlderPciIds[]{{0x10ee, 0x7038}, {0x10ee, 0x7039}};  // the same with Xilinx's vendor id
 inline constexpr BarSize kBars[]{{0, 4096}, {1, 4096}, {2, 64 << 10}};      // sizes: defined here
 inline constexpr unsigned kLinks = 12;                                      // per endpoint (24 a card)
-inline constexpr unsigned kDescriptors = 5;                                 // as built: 0-3 to the host, 4 from the host
-inline constexpr unsigned kToHostDescriptors = 4;                           // = DMA channels for reading
-inline constexpr unsigned kMaxDescriptors = 8;                              // rows in the map
+inline constexpr unsigned kDescriptors = 5;             // number of descriptors as built: 0-3 to the host, 4 from the host
+inline constexpr unsigned kToHostDescriptors = 4;       // = DMA channels for reading
+inline constexpr unsigned kMaxDescriptors = 8;          // rows in the map
 inline constexpr unsigned kFromHostTlpBytes = 32;       // one packet, so that no packet waits for the next
 inline constexpr std::uint64_t kPointerGap = 16 << 20;  // value of dma_pointer_gap after a reset
 inline constexpr std::uint64_t kCardType712 = 0x2c8;
@@ -37,7 +37,7 @@ enum class FirmwareMode : std::uint8_t {
   interlaken
 };
 
-/// From the register `temperature`; nothing if the card has no sensor.
+/// Converts the register `temperature`; nothing if the card has no sensor.
 constexpr std::optional<double> temperature_celsius(std::uint64_t word) {
   const std::uint64_t raw = word & 0xfff;
   return raw == 0 ? std::nullopt : std::optional(503.975 * static_cast<double>(raw) / 4096 - 273.15);

@@ -19,7 +19,7 @@ struct PciAddress {
   auto operator<=>(const PciAddress&) const = default;
   /// "0000:3b:00.0".
   std::string text() const;
-  /// With or without the domain; the whole text must be an address. Error card.bad_address.
+  /// Parses an address with or without the domain; the whole text must be an address. Error card.bad_address.
   static Result<PciAddress> parse(std::string_view text);
 };
 
