@@ -194,7 +194,8 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   const auto take_list = [&] { return list != nullptr && take(*list, list_writer, list_ended, packets); };
   const auto take_data = [&] { return take(*data, writers, data_ended, summary.chunks); };
   while (!data_ended || !list_ended) {
-    // In the order of time, as a card sends them: first the stream that is behind; the other one if the first has no data.
+    // Record in the order of time, as a card sends data: first the stream that is behind; the other one if the first has no
+    // data.
     const bool list_first = list != nullptr && list->clock_ns() <= data->clock_ns();
     const bool any = list_first ? take_list() || take_data() : take_data() || take_list();
     const bool enough = settings.chunks != 0 && summary.chunks >= settings.chunks;

@@ -5,7 +5,7 @@
 
 namespace rodeo::input {
 
-/// Adds an error for each invalid card id of an input of type `card`, or if it has no card. Ignores other inputs.
+/// Adds an error for each invalid card id of an input of type `card`, or if it has no card. Ignores inputs of other types.
 void refuse_bad_cards(const settings::Table& input, settings::ConfigurationErrors& errors);
 
 }  // namespace rodeo::input

@@ -28,8 +28,8 @@ namespace cru = card_registers::cru;
 
 constexpr std::uint64_t kQuietNs = 200'000'000;
 constexpr std::uint64_t kSilentNs = 1'000'000'000;
-constexpr std::uint64_t kLongestStopNs = 2'000'000'000;    // for a card whose generator the input may not stop
-constexpr std::uint64_t kLongestDrainNs = 60'000'000'000;  // for a card whose generator the input has stopped
+constexpr std::uint64_t kLongestStopNs = 2'000'000'000;    // limit for a card whose generator the input may not stop
+constexpr std::uint64_t kLongestDrainNs = 60'000'000'000;  // limit for a card whose generator the input has stopped
 
 [[noreturn]] void fail(Error error) { throw SetupError(std::move(error)); }
 
@@ -257,7 +257,7 @@ void CardInput::name_silent_cards() {
       base::log_warning("card {} has sent no data: {}", channel.id, card::advice_without_data(channel.source->card()));
     return;
   }
-  // Compared with the other cards, not with the clock: a machine that stood still made all of them silent.
+  // Compares cards with each other, not with the clock: if the machine stood still, all cards were silent.
   std::vector<std::uint64_t> nothing_for;
   for (const Channel& channel : channels_) nothing_for.push_back(channel.spans->nothing_for_ns());
   const std::uint64_t least = std::ranges::min(nothing_for);
@@ -304,7 +304,7 @@ std::vector<NamedCounter> CardInput::counters() const {
     if (channel.spans->ended()) lost += channel.spans->lost_packets();
   }
   std::vector<NamedCounter> all{{"sent", sent}, {"sent_bytes", sent_bytes}, {"card_bytes", bytes}};
-  // A card whose generator is not the input's has no end of data, so a cut there is no loss.
+  // If the generator of a card is not the input's, its data have no end, so cut data are no loss.
   const auto cut_off = [](const Channel& channel) { return channel.spans->ended() && channel.spans->cut_off(); };
   if (const auto cards = std::ranges::count_if(channels_, cut_off); settings_.start_generator && cards > 0)
     all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
@@ -357,9 +357,8 @@ const Settings<CardInputKeys>& card_input_table() {
               "Where the threads that read a card run, unless they are pinned: card (the CPUs of the card's NUMA node), "
               "off, or a node's number."),
       setting(&K::register_map, "register_map",
-              "FELIX: register map of the cards, \"254.0\", instead of the one that they name. Empty: the one that they "
-              "name, and "
-              "a card with an unknown map is refused."),
+              "FELIX: register map of the cards, \"254.0\", instead of the map that they report. Empty: the map that they "
+              "report; a card with an unknown map is refused."),
       setting(&K::detector, "detector", "Detector id in the FIDs of the links.", {.maximum = 255}),
       setting(&K::connector, "connector",
               "Connector id in the FIDs of the first endpoint's links; each further endpoint has the next number.",

@@ -20,9 +20,9 @@
 namespace rodeo::input {
 
 struct CardInputSettings {
-  std::vector<std::string> ids;             ///< "#2", "3b:00.0", "0233:1": one per endpoint
-  std::vector<unsigned> channels = {0};     ///< DMA channels to read of each endpoint
-  std::uint64_t memory_bytes = 256U << 20;  ///< per channel
+  std::vector<std::string> ids;             ///< "#2", "3b:00.0", "0233:1": one id for each endpoint
+  std::vector<unsigned> channels = {0};     ///< DMA channels that are read, the same for each endpoint
+  std::uint64_t memory_bytes = 256U << 20;  ///< memory of each channel
   std::uint32_t superpage_bytes = 1U << 20;
   std::uint32_t detector = 0;
   std::uint32_t connector = 0;  ///< connector id of the first endpoint; the next endpoints have the next numbers
@@ -33,10 +33,10 @@ struct CardInputSettings {
   formats::BlockFamily block_family = formats::BlockFamily::trailer16;
   card::DataSource source = card::DataSource::fee;
   std::string register_map = {};  ///< FELIX: register map of the cards; empty: the map that each card names
-  std::string numa = "card";      ///< where reader threads run: see card::reader_place()
+  std::string numa = "card";      ///< place of reader threads: see card::reader_place()
   bool start_generator = false;   ///< run the card's own generator between start() and stop() only
 
-  /// Throws SetupError.
+  /// Reads the settings. Throws SetupError.
   static CardInputSettings from(const Parameters& parameters);
 };
 
@@ -46,8 +46,8 @@ std::vector<Key> card_input_keys();
 /// channels. CRU: heartbeat or time frames of the enabled links. Each worker walks the memory of the channels that carry its
 /// links, and takes these links. Memory returns to the card at the slowest worker's position. A readout that is too slow
 /// lets the memory fill, and the card is busy. stop() first stops the card's generator if the input started it. Then it
-/// reads until 200 ms of polling have brought nothing, and stops DMA. The limit is a minute (counted as "cards_cut_off"), or
-/// two seconds if the generator is not the input's and the data never end.
+/// reads until 200 ms of polling have brought nothing, and stops DMA. After a minute the input stops DMA anyway (counted as
+/// "cards_cut_off"); if the generator is not the input's and the data never end, after two seconds.
 class CardInput final : public DataInput {
  public:
   /// Throws SetupError: no such card, a channel with another owner, no enabled link, no memory.
@@ -74,16 +74,16 @@ class CardInput final : public DataInput {
   struct Channel {
     std::string id;  ///< id of the card, plus the channel's number if several are read
     unsigned number = 0;
-    bool first_of_card = true;  ///< this channel does what is done once per card
-    bool brings_list = false;   ///< carries the trigger's list
+    bool first_of_card = true;  ///< this channel does the work that is done once per card
+    bool brings_list = false;   ///< the channel carries the trigger's list
     card::ReaderPlace place = {};
     DmaSpanSource* source = nullptr;  // owned by spans
     std::shared_ptr<CardSpans> spans = {};
     card::CardType type = card::CardType::unknown;
     formats::BlockFormat format = {};
-    bool generator_found_on = false;              // before this run
-    std::vector<std::size_t> links = {};          // positions in links_
-    std::vector<std::uint16_t> local_links = {};  // E-link or RDH link number of each
+    bool generator_found_on = false;              // the generator was on before this run
+    std::vector<std::size_t> links = {};          // the channel's links as positions in links_
+    std::vector<std::uint16_t> local_links = {};  // E-link or RDH link number of each link
     std::unique_ptr<LinkOutages> outages = std::make_unique<LinkOutages>();
   };
 

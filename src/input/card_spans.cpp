@@ -6,11 +6,11 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr std::uint64_t kLongestStep = kMillisecond;         // of the clock, also after a long time without polling
-constexpr std::uint64_t kFlowing = 5 * kMillisecond;         // after this time without data the clock stops
-constexpr std::uint64_t kPatience = 1000 * kMillisecond;     // without data, until the clock runs again
-constexpr std::uint64_t kLongestLook = 20 * kMillisecond;    // most that one pause between two looks adds to silence
-constexpr std::uint64_t kLongestPause = 100 * kMillisecond;  // most that one such pause adds to the time of a stop
+constexpr std::uint64_t kLongestStep = kMillisecond;  // longest step of the clock, also after a long time without polling
+constexpr std::uint64_t kFlowing = 5 * kMillisecond;  // after this time without data the clock stops
+constexpr std::uint64_t kPatience = 1000 * kMillisecond;   // after this time without data the clock runs again
+constexpr std::uint64_t kLongestLook = 20 * kMillisecond;  // the longest time that a pause between two looks adds to silence
+constexpr std::uint64_t kLongestPause = 100 * kMillisecond;  // the longest time that such a pause adds to a stop
 constexpr int kSpansPerPump = 64;
 
 }  // namespace
@@ -19,7 +19,7 @@ CardSpans::CardSpans(std::unique_ptr<SpanSource> source) : source_(std::move(sou
 
 Result<void> CardSpans::start() {
   auto started = source_->start();
-  // Set only now: the source allows one caller at a time, and workers poll as soon as they live.
+  // Set only after start(): the source allows one caller at a time, and workers poll as soon as they live.
   if (started) started_.store(true, std::memory_order_release);
   return started;
 }
@@ -60,7 +60,7 @@ void CardSpans::pump(std::uint64_t now_ns) {
   pumping_.clear(std::memory_order_release);
 }
 
-// The next fetch gets the data that the source had filled.
+// Stops the source. The next fetch gets the data that the source had filled.
 void CardSpans::stop_source() {
   source_stopped_ = true;
   if (auto stopped = source_->stop(); !stopped) {
@@ -101,7 +101,8 @@ void CardSpans::advance_clock(std::uint64_t now_ns, bool data) {
     clock_ns_.store(now_ns, std::memory_order_release);
     return;
   }
-  // Counted in polling time: silence without polling, or without an answer of the card, is not the card's silence.
+  // The time counts only while the workers poll: silence without polling, or without an answer of the card, is not the
+  // card's silence.
   if (unheard_ns_ > kFlowing && unheard_ns_ < kPatience) return;
   clock_ns_.store(clock_ns_.load(std::memory_order_relaxed) + std::min(elapsed, kLongestStep), std::memory_order_release);
 }

@@ -25,7 +25,7 @@ class SpanSource {
   virtual Result<void> stop() = 0;
   /// The next filled span, without blocking; nothing if no span is filled. An Error ends the input.
   virtual Result<std::optional<CardSpan>> next() = 0;
-  /// Returns the oldest span that is still out to the card.
+  /// Returns the oldest span to the card that has not been returned yet.
   virtual void give_back() = 0;
   /// After stop(): packets (pages, blocks) that the card reports as lost since start(), if it counts them.
   virtual std::uint64_t lost_packets() const { return 0; }
@@ -42,7 +42,7 @@ class CardSpans {
 
   /// Adds a walker that will pass every span. Before start().
   void add_walker() { ++walkers_; }
-  /// Workers may poll before; they find nothing until start() has returned.
+  /// Starts the source. Workers may poll earlier; they find nothing until start() has returned.
   Result<void> start();
 
   struct Slot {
@@ -54,7 +54,7 @@ class CardSpans {
   Slot* at(std::uint64_t number) {
     return number < published_.load(std::memory_order_acquire) ? &slots_[number & kMask] : nullptr;
   }
-  /// A walker has passed the span, or has dropped a page that pointed into it. Any thread.
+  /// Says that a walker has passed the span, or has dropped a page that pointed into it. Any thread.
   static void let_go(Slot& slot) { slot.pending.fetch_sub(1, std::memory_order_release); }
   static void keep(Slot& slot) { slot.pending.fetch_add(1, std::memory_order_relaxed); }
 
@@ -67,15 +67,15 @@ class CardSpans {
   /// published. Both times count polling: a pause of more than 20 ms counts as 20 ms of silence (more than 100 ms: as 100 ms
   /// of the limit). Time with a full ring is not silence.
   void stop(std::uint64_t quiet_ns, std::uint64_t limit_ns);
-  /// True if data still came when `limit_ns` was over; data not written by the card until then are lost. After ended().
+  /// True if data still came when `limit_ns` was over; data that the card wrote later are lost. Valid after ended().
   bool cut_off() const { return cut_off_; }
   /// True once no more spans follow the published ones.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
 
-  /// All that the card has written up to this time is published. The clock follows the steady clock while data come. When
-  /// they stop, the clock stops for a second of polling (a pause of more than 20 ms counts as 20 ms), then runs again. It
-  /// never leaps, so a card that stands still as a whole loses nothing.
+  /// The time up to which all data that the card has written are published. The clock follows the steady clock while data
+  /// come. When they stop, the clock stops for a second of polling (a pause of more than 20 ms counts as 20 ms), then runs
+  /// again. It never leaps, so a card that stands still as a whole loses nothing.
   std::uint64_t clock_ns() const { return clock_ns_.load(std::memory_order_acquire); }
 
   /// Share of the card's memory that is published and not yet returned, 0 to 1. Any thread.
@@ -87,7 +87,7 @@ class CardSpans {
   std::uint64_t nothing_for_ns() const { return nothing_ns_.get(); }
   /// See SpanSource; valid after ended().
   std::uint64_t lost_packets() const { return source_->lost_packets(); }
-  /// The reason of an early end; valid after ended().
+  /// The reason why the source ended early; valid after ended().
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
@@ -107,7 +107,7 @@ class CardSpans {
   std::atomic<bool> started_{false};
   std::atomic<bool> ended_{false};
 
-  // Used by the thread that pumps.
+  // For the thread that pumps:
   alignas(64) std::atomic_flag pumping_;
   std::uint64_t returned_ = 0;
   std::uint64_t last_pump_ns_ = 0;

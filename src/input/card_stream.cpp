@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kPages = 256;
 constexpr int kStepsWithoutChunks = 32;  // limit of one poll(), so that the worker can do other work
-// Lead that a card may gain on the others; less than the shortest silence that stops a clock.
+// The lead that a card may gain on the others; shorter than the silence that stops a clock.
 constexpr std::uint64_t kClockLeadNs = 2'000'000;
 
 }  // namespace
@@ -102,11 +102,11 @@ PollStatus CardStream::poll(Page*& out) {
   return look_around() ? PollStatus::end : PollStatus::empty;
 }
 
-// All cards that are not held have shown all data up to their clocks. True if no more data will come.
+// True if no more data will come. Checks that all cards that are not held have shown all data up to their clocks.
 bool CardStream::look_around() {
   bool finished = true;
   for (const Position& position : positions_) {
-    if (position.held) position.walk.spans->pump(base::steady_now_ns());  // to notice failures while the card is held
+    if (position.held) position.walk.spans->pump(base::steady_now_ns());  // notices failures while the card is held
     finished = finished && position.finished && !position.held;
   }
   advance_clock();

@@ -23,7 +23,7 @@ class CardStream final : public DataStream, public ChunkLimit {
     std::shared_ptr<CardSpans> spans;
     std::unique_ptr<SpanDecoder> decoder;
     std::vector<LinkIndex> links;
-    card::ReaderPlace place = {};  ///< of the polling thread
+    card::ReaderPlace place = {};  ///< CPUs for the polling thread
   };
 
   /// `max_chunk_bytes`: limit up to which the decoders join chunks.
@@ -31,7 +31,7 @@ class CardStream final : public DataStream, public ChunkLimit {
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
-  /// The clock of the card furthest behind, held cards excluded. A card's clock counts at most 2 ms ahead of the others.
+  /// The clock of the slowest card, held cards excluded. A card's clock counts at most 2 ms ahead of the others.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   double memory_fill() const override;
@@ -54,10 +54,10 @@ class CardStream final : public DataStream, public ChunkLimit {
   };
   struct Position {
     Walk walk;
-    std::uint64_t number = 0;  // of the current span
+    std::uint64_t number = 0;  // number of the current span
     std::size_t at = 0;        // decoded bytes of that span
     bool finished = false;
-    bool held = false;                // held by the builder; not read
+    bool held = false;                // the builder holds the card, so it is not read
     std::uint64_t clock_lead_ns = 0;  // part of the card's clock that does not count
   };
 
@@ -70,7 +70,7 @@ class CardStream final : public DataStream, public ChunkLimit {
   std::vector<Position> positions_;
   std::vector<std::uint32_t> card_of_;  // position of each link's card
   std::size_t turn_ = 0;
-  card::ReaderPlace place_;  // the CPUs of all its cards together
+  card::ReaderPlace place_;  // the CPUs of all cards together
   bool placed_ = false;
   std::deque<CardPage> pages_;
   FreeList<CardPage> free_;

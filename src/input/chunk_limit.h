@@ -16,7 +16,7 @@ class ChunkLimit {
   virtual bool delivers_parts() const { return false; }
   /// True if the stream plays a file; its clock is then the position in the file.
   virtual bool plays_file() const { return false; }
-  /// Of a stream that plays a file: the clock up to which the file had nothing for this stream, before the page that poll()
+  /// For a stream that plays a file: the clock up to which the file had nothing for this stream, before the page that poll()
   /// returned last.
   virtual std::uint64_t quiet_until() const { return 0; }
 

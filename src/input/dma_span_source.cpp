@@ -41,7 +41,7 @@ std::optional<std::uint64_t> DmaSpanSource::dropped_packets() {
 Result<void> DmaSpanSource::stop() {
   if (stopped_) return {};
   stopped_ = true;
-  // This read waits until a stalled card (emulators can stall) answers; from then on the channel's short patience is enough.
+  // This read waits until a stalled card (emulators can stall) answers; after it the channel's short patience is enough.
   std::array<std::byte, 2> vendor{};
   (void)card_->function().read(card::pci::kConfigurationRegion, 0, vendor);
   auto stopped = reader_->stop();

@@ -37,7 +37,7 @@ class DmaSpanSource final : public SpanSource {
 
   card::DmaChannel& channel() { return *channel_; }
   card::Card& card() { return *card_; }
-  /// For logs: "256 MiB on 2 MiB huge pages".
+  /// Text for logs: "256 MiB on 2 MiB huge pages".
   std::string memory_description() const { return memory_.description(); }
 
  private:
@@ -57,8 +57,8 @@ class DmaSpanSource final : public SpanSource {
   std::optional<card::SpanReader> reader_;
   card::FixedQueue<Handed> handed_;  // spans in use, oldest first
   std::uint64_t last_exchange_ns_ = 0;
-  std::uint64_t silent_since_ns_ = 0;  // or since the last question to the card; 0: not silent
-  std::optional<Error> failure_;       // of the last superpage that could not be returned
+  std::uint64_t silent_since_ns_ = 0;  // time of the last data or of the last question to the card; 0: not silent
+  std::optional<Error> failure_;       // the error of the last superpage that could not be returned
   bool stopped_ = false;
   std::optional<std::uint64_t> dropped_at_start_;  // the card's count at start()
   std::uint64_t lost_packets_ = 0;

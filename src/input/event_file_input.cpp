@@ -41,7 +41,7 @@ std::unique_ptr<DataStream> EventFileInput::open_trigger_list() {
 
 void EventFileInput::start() { start_now(playback_.start_ns); }
 
-// Streams stop at the place of the foremost, then end with the last event that any of them has begun.
+// Streams stop at the place of the foremost stream, then end with the last event that any of them has begun.
 void EventFileInput::stop() {
   if (playback_.planned.load()) return;
   streams_.hold(playback_.hold_at);
@@ -93,7 +93,7 @@ const Settings<EventFileInputKeys>& event_file_input_table() {
               {.choices = {"recorded", "fast"}}),
       setting(&K::rate_hz, "rate", "Events per second, instead of `timing`. 0: `timing` applies.",
               {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
-      setting(&K::loop, "loop", "Play again and again, with L1 ids that count on."),
+      setting(&K::loop, "loop", "Play again and again, with L1 ids that continue."),
       setting(&K::passes, "passes", "How often a loop plays the files. 0: until the run ends.", {.maximum = 9e15}),
       setting(&K::restamp_name, "restamp",
               "How a loop rewrites chunks. provable: writes Rodeo's test chunks again; else the name of a re-stamping "

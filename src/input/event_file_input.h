@@ -31,16 +31,16 @@ struct EventFileInputSettings {
   std::uint32_t l1id_bits = 32;
   std::uint64_t memory_bytes = 32U << 20;
 
-  /// Throws SetupError. The caller looks up `restamp`.
+  /// Reads the settings, except `restamp`, which the caller looks up. Throws SetupError.
   static EventFileInputSettings from(const Parameters& parameters);
 };
 
 std::vector<Key> event_file_input_keys();
 
 /// `type = "event_file"`. The files are mapped read-only; each worker walks all of them and takes its own links. The links
-/// are those that the file headers name, else those of all chunks; a link is known by its ROB and its id. Chunks missing in
-/// the file are missing again; flags of the card are kept. After stop() every stream plays up to the last event that any
-/// stream has begun, and ends there.
+/// are those in the file headers, else those of all chunks; ROB and link id name a link. Chunks that are missing in the file
+/// are missing again; the card's flags are kept. After stop() every stream plays up to the last event that any stream has
+/// begun, and ends there.
 class EventFileInput final : public DataInput {
  public:
   /// Throws SetupError if the file does not exist, is not an event file, or has no chunks.
@@ -56,7 +56,7 @@ class EventFileInput final : public DataInput {
   /// "damaged" (places in the files), "sent", "events" (played by the foremost stream), "not_restamped".
   std::vector<NamedCounter> counters() const override;
 
-  /// Says if a file was cut short while it was played; else empty.
+  /// An error if a file was cut short while it was played; else empty.
   std::string failure() const override;
 
  private:

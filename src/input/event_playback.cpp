@@ -26,7 +26,7 @@ using namespace formats;
 
 namespace {
 
-// "run._0001.data" gives "run._0002.data"; empty if the name has no number there.
+// "run._0001.data" gives "run._0002.data"; empty if the name has no number in this place.
 std::string next_name(const std::string& name) {
   const std::size_t mark = name.rfind("._");
   const std::size_t end = mark == std::string::npos ? mark : name.find_first_not_of("0123456789", mark + 2);
@@ -51,7 +51,7 @@ std::int64_t EventNumbers::of(const FullEventView& event) {
     last_ = global;
     return global;
   }
-  // The file promises no global ids, or a bit of this one is flipped.
+  // Used if the file promises no global ids, or a bit of this one is flipped.
   const std::int64_t near = last_.value_or(event.l1id.value);
   last_ = near + static_cast<std::int32_t>(event.l1id.value - static_cast<std::uint32_t>(near));
   return *last_;

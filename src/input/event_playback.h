@@ -60,11 +60,11 @@ class PlayedFiles {
   };
   const std::vector<File>& files() const { return files_; }
 
-  /// In the order of link ids, of which each occurs once.
+  /// The links in the order of link ids; each id occurs once.
   const std::vector<PlayedLink>& links() const { return links_; }
-  std::uint64_t blocks() const { return events_; }        ///< data blocks that decode: events, or one ROB's part of them
-  std::uint64_t damaged() const { return damaged_; }      ///< blocks that do not decode, and files without an end
-  std::size_t largest_event() const { return largest_; }  ///< bytes, decompressed
+  std::uint64_t blocks() const { return events_; }    ///< data blocks that decode: events, or one ROB's part of them
+  std::uint64_t damaged() const { return damaged_; }  ///< number of blocks that do not decode, and of files without an end
+  std::size_t largest_event() const { return largest_; }  ///< bytes of the largest event, decompressed
   std::uint64_t first_ns() const { return first_ns_; }    ///< time of the first event
   /// Time from the first event to the restart of a loop.
   std::uint64_t duration_ns() const { return last_ns_ - first_ns_ + (last_ns_ - first_ns_) / events_; }
@@ -72,7 +72,7 @@ class PlayedFiles {
   std::int64_t lowest() const { return lowest_; }
   std::uint64_t span() const { return static_cast<std::uint64_t>(highest_ - lowest_) + 1; }
 
-  /// Error "file.shrunk" if a file was cut short since.
+  /// Error "file.shrunk" if a file was cut short after it was opened.
   Result<void> check() const;
 
  private:
@@ -92,21 +92,22 @@ class PlayedFiles {
   std::int64_t highest_ = 0;
 };
 
-/// How the files are played; shared by all streams. The application's thread sets the members from start_ns on.
+/// The rules for playing the files; shared by all streams. The application's thread sets the members from start_ns on.
 struct EventPlayback {
   EventTiming timing = EventTiming::recorded;
   double rate_hz = 0;
   bool loop = false;
   std::uint64_t passes = 0;           ///< passes of a loop; 0: until stop()
-  RestampFunction restamp = nullptr;  ///< for loops; nullptr: write the chunk again as `provable`
+  RestampFunction restamp = nullptr;  ///< rewrites chunks of a loop; nullptr: write the chunk again as `provable`
   formats::Provable provable{1};
-  std::uint64_t memory_bytes = 0;  ///< memory of pages, per stream
+  std::uint64_t memory_bytes = 0;  ///< memory for pages of each stream
 
   std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
   static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> hold_at{kNoStop};  ///< blocks, over all passes; no stream passes this place until `last` is set
-  std::atomic<std::int64_t> last{-1};           ///< sequence number of the last event to deliver
-  std::atomic<bool> planned{false};             ///< true: the streams end after `last`
+  /// Number of blocks, over all passes; no stream passes this place until `last` is set.
+  std::atomic<std::uint64_t> hold_at{kNoStop};
+  std::atomic<std::int64_t> last{-1};  ///< sequence number of the last event to deliver
+  std::atomic<bool> planned{false};    ///< true: the streams end after `last`
 
   /// The due time of event `number` (over all passes), in ns after the start. `time_ns`: its time after the first event.
   std::uint64_t due_ns(std::uint64_t number, std::uint64_t time_ns) const;

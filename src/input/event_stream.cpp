@@ -55,7 +55,7 @@ EventStream::EventStream(const PlayedFiles& files, const EventPlayback& playback
   }
 }
 
-// Reads the header of the next event, if that was not done; false: there is none.
+// Reads the header of the next event, if that was not done; false: there is no next event.
 bool EventStream::look_ahead() {
   while (!next_) {
     if (!reader_ && !begin_pass()) return false;
@@ -67,7 +67,7 @@ bool EventStream::look_ahead() {
     }
     if (buffers_used_ == buffers_.size()) buffers_.emplace_back();
     const auto event = decode_full_event(reader_->event(**block, buffers_[buffers_used_]));
-    if (!event) continue;  // counted when the file was looked through
+    if (!event) continue;  // this block was counted when the file was looked through
     const std::uint64_t time = std::uint64_t{event->bc_time_s} * 1'000'000'000U + event->bc_time_ns;
     const std::uint64_t since = time > files_.first_ns() ? time - files_.first_ns() : 0;
     const std::int64_t sequence = static_cast<std::int64_t>(pass_ * files_.span()) + (numbers_.of(*event) - files_.lowest());
@@ -91,12 +91,12 @@ bool EventStream::begin_pass() {
   return true;
 }
 
-// True if the next event is due, and before the end that a stop has set.
+// True if the next event is due, and comes before the end that a stop has set.
 bool EventStream::may_take(std::uint64_t now_ns) {
   const std::uint64_t number = played_.get();
   if (playback_.planned.load(std::memory_order_acquire)) return true;
   if (now_ns < playback_.start_ns.load(std::memory_order_relaxed) + next_->due_ns) return false;
-  // First claims, then looks: either stop() sees the claim, or this call sees where to hold.
+  // First claims, then checks: either stop() sees the claim, or this call sees where to hold.
   const std::int64_t before = highest_.load();
   highest_.store(std::max(before, next_->sequence));
   claimed_.store(number + 1);
@@ -106,7 +106,7 @@ bool EventStream::may_take(std::uint64_t now_ns) {
   return false;
 }
 
-// Finds the chunks of the next event that are of this stream.
+// Finds the chunks of the next event that belong to this stream.
 void EventStream::take(std::size_t& bytes) {
   const Next next = *next_;
   next_.reset();
@@ -153,7 +153,7 @@ PollStatus EventStream::poll(Page*& out) {
   found_.clear();
   std::size_t bytes = 0;
   bool waits = false;
-  // The buffer of the next event, which is decompressed already, becomes the first.
+  // The buffer of the next event, which is decompressed already, becomes the first buffer.
   if (next_ && next_->buffer != 0) std::swap(buffers_[0], buffers_[next_->buffer]);
   if (next_) next_->buffer = 0;
   buffers_used_ = 0;
@@ -191,7 +191,7 @@ PollStatus EventStream::poll(Page*& out) {
   return PollStatus::page;
 }
 
-// Sorts what was found by link, keeping the order of events, and copies it: a run of each link.
+// Sorts the found chunks by link, in the order of events, and copies them: a run for each link.
 void EventStream::fill(EventPage& page) {
   std::ranges::fill(of_link_, 0U);
   for (const Found& one : found_) ++of_link_[one.link + 1U];
@@ -218,7 +218,7 @@ void EventStream::fill(EventPage& page) {
   page.runs = page.run_storage;
 }
 
-// One packet of each event.
+// Makes one packet for each event.
 void EventStream::fill_list(EventPage& page) {
   page.run_storage.clear();
   page.entries.resize(found_.size());

@@ -32,18 +32,18 @@ class EventStream final : public DataStream, public ChunkLimit {
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override { free_.give_back(static_cast<EventPage&>(page)); }
 
-  /// The time of the last delivered event, or the present time while nothing more is due. With EventTiming::fast: that of
-  /// events at 100 kHz.
+  /// The time of the last delivered event, or the present time while no more is due. With EventTiming::fast, events count as
+  /// 10 us apart.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   std::uint32_t max_chunk_bytes() const override { return static_cast<std::uint32_t>(page_bytes_); }
 
   /// Chunks that a loop could not rewrite.
   std::uint64_t not_restamped() const { return not_restamped_.get(); }
-  /// Any thread, over all passes: events walked, and blocks that are walked or about to be.
+  /// Number of events walked, and of blocks that are walked or about to be; over all passes. Any thread.
   std::uint64_t played_events() const { return events_.get(); }
   std::uint64_t claimed() const { return claimed_.load(); }
-  /// The highest sequence number among those.
+  /// The highest sequence number among the blocks that are walked or about to be.
   std::int64_t highest() const { return highest_.load(); }
 
  private:
@@ -63,7 +63,7 @@ class EventStream final : public DataStream, public ChunkLimit {
   /// The block that comes next.
   struct Next {
     formats::FullEventView event;
-    std::size_t buffer = 0;  // that the block was decompressed into
+    std::size_t buffer = 0;  // buffer into which the block was decompressed
     std::int64_t sequence = 0;
     std::uint64_t due_ns = 0;
   };
@@ -79,7 +79,7 @@ class EventStream final : public DataStream, public ChunkLimit {
   const PlayedFiles& files_;
   const EventPlayback& playback_;
   std::vector<PlayedLink> links_;
-  std::map<SourceId, std::unordered_map<std::uint32_t, LinkIndex>> indices_;  // by ROB and link id
+  std::map<SourceId, std::unordered_map<std::uint32_t, LinkIndex>> indices_;  // indices by ROB and link id
   const bool trigger_list_;
   const std::size_t page_bytes_;
 
@@ -94,20 +94,20 @@ class EventStream final : public DataStream, public ChunkLimit {
   std::optional<Next> next_;
   std::int64_t last_sequence_ = -1;
 
-  // Of the page that is being filled
+  // Contents of the page that is being filled:
   std::vector<Found> found_;
-  std::vector<std::vector<std::byte>> buffers_;  // decompressed events, two for each
+  std::vector<std::vector<std::byte>> buffers_;  // decompressed events, two buffers for each of them
   std::size_t buffers_used_ = 0;
-  std::vector<std::uint32_t> of_link_;  // chunks
+  std::vector<std::uint32_t> of_link_;  // number of chunks of each link
   std::vector<std::uint32_t> order_;
 
   bool ended_ = false;
   std::uint64_t clock_ns_ = 0;
-  std::uint64_t taken_due_ns_ = 0;  // of the last event that was taken
+  std::uint64_t taken_due_ns_ = 0;  // due time of the last event taken
 
   Delivered delivered_;
   base::Gauge<std::uint64_t> not_restamped_;
-  base::Gauge<std::uint64_t> played_;  // blocks
+  base::Gauge<std::uint64_t> played_;  // number of blocks
   base::Gauge<std::uint64_t> events_;
   std::atomic<std::uint64_t> claimed_{0};
   std::atomic<std::int64_t> highest_{-1};

@@ -21,15 +21,15 @@ enum class GeneratorCounter : std::uint8_t {
   jump,
   out_of_sequence,
   bcid,
-  silent,        ///< chunks not sent by the silent link
-  not_occupied,  ///< chunks not sent because the link had no data
-  vetoed,        ///< triggers refused while busy
-  triggers,      ///< accepted
-  overdue,       ///< triggers, also in `vetoed`: due before the end, but the generator had no time for them
+  silent,        ///< chunks that the silent link did not send
+  not_occupied,  ///< chunks that were not sent because the link had no data
+  vetoed,        ///< triggers that were refused while busy
+  triggers,      ///< accepted triggers
+  overdue,       ///< triggers that are also in `vetoed`: due before the end, but the generator had no time for them
   count,
 };
 
-/// In the order of GeneratorCounter.
+/// The descriptions, in the order of GeneratorCounter.
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(GeneratorCounter::count)> kGeneratorCounters{{
     {"fault_missing", "chunks", "Fault on demand: not sent"},
     {"fault_duplicate", "chunks", "Fault on demand: sent twice"},
@@ -44,7 +44,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Generato
     {"not_occupied", "chunks", "Not sent, since the link had no data (occupancy)"},
     {"vetoed", "triggers", "Triggers refused while the readout was busy: dead time"},
     {"triggers", "triggers", "Triggers accepted"},
-    {"overdue", "triggers", "Also in vetoed: due before the end, but the generator had no time for them"},
+    {"overdue", "triggers", "Vetoed triggers that were due before the end, but the generator had no time for them"},
 }};
 
 class FaultPlan {
@@ -93,7 +93,7 @@ class FaultPlan {
     return link == settings_.jump_link && within(trigger, settings_.jump_from, settings_.jump_for);
   }
   bool off_at_times(std::int64_t link) const { return link == settings_.silent_link || link == settings_.jump_link; }
-  /// The wrong L1 id that a jumping link sends.
+  /// The wrong L1 id of a jumping link.
   L1Id jump(L1Id l1id) const { return L1Id::of(l1id.ecr(), l1id.l1() + settings_.jump_by); }
 
  private:

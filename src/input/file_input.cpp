@@ -16,8 +16,8 @@ namespace {
 
 using formats::BlockCounter;
 
-// Anomalies to report besides the chunks, and the bytes that the maximum size cut off. Not a block without marker: every
-// worker meets it, and `damaged` counts it.
+// True for the counters to report besides the chunks: anomalies, and the bytes that the maximum size cut off. Not for blocks
+// without marker: every worker meets them, and `damaged` counts them.
 bool tells(BlockCounter counter) {
   using enum BlockCounter;
   return counter == unfinished || counter == given_up || counter == cut_bytes ||
@@ -63,7 +63,7 @@ std::unique_ptr<DataStream> FileInput::open_trigger_list() {
 
 void FileInput::start() { start_now(playback_.start_ns); }
 
-// Streams stop at the place of the foremost, then end with the last event that any link has begun.
+// Streams stop at the place of the foremost stream, then end with the last event that any link has begun.
 void FileInput::stop() {
   if (playback_.planned.load()) return;
   playback_.plan = plan_stop(recording_, streams_.hold(playback_.hold_at));
@@ -122,7 +122,7 @@ const Settings<FileInputKeys>& file_input_table() {
               "Events per second; counted on the link with most chunks, or on the trigger's list. 0: as fast as the "
               "readout takes them.",
               {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
-      setting(&K::loop, "loop", "Play again and again, with L1 ids that count on."),
+      setting(&K::loop, "loop", "Play again and again, with L1 ids that continue."),
       setting(&K::restamp_name, "restamp",
               "How a loop rewrites chunks. provable: writes Rodeo's test chunks again; else the name of a re-stamping "
               "function."),

@@ -23,20 +23,20 @@ struct FileInputSettings {
   std::uint32_t card = 0;  ///< connector id of the recorded card, in FIDs
   double rate_hz = 0;      ///< events per second; 0: as fast as the readout takes them
   bool loop = false;
-  RestampFunction restamp = nullptr;  ///< for loops; nullptr: write provable chunks again
-  std::uint64_t seed = 1;             ///< of provable chunks
+  RestampFunction restamp = nullptr;  ///< rewrites chunks of a loop; nullptr: write provable chunks again
+  std::uint64_t seed = 1;             ///< seed of provable chunks
   bool crc = false;
   std::uint64_t memory_bytes = 32U << 20;
 
-  /// Throws SetupError. The caller looks up `restamp`.
+  /// Reads the settings, except `restamp`, which the caller looks up. Throws SetupError.
   static FileInputSettings from(const Parameters& parameters);
 };
 
 std::vector<Key> file_input_keys();
 
-/// `type = "file"`. The file is mapped read-only; each worker walks the whole file and takes its own links. At a rate, all
-/// links keep the same position. After stop() every stream plays up to the last event that any link has begun, and ends
-/// there.
+/// `type = "file"`. The file is mapped read-only; each worker walks the whole file and takes its own links. If a rate is
+/// set, all links keep the same position. After stop() every stream plays up to the last event that any link has begun, and
+/// ends there.
 class FileInput final : public DataInput {
  public:
   /// Throws SetupError if the file does not exist or is not a recording.
@@ -52,14 +52,14 @@ class FileInput final : public DataInput {
   /// that the block decoders found, by name.
   std::vector<NamedCounter> counters() const override;
 
-  /// Says if the recording was cut short while it was played; bytes after the cut read as zeros. Else empty.
+  /// An error if the recording was cut short while it was played; bytes after the cut read as zeros. Else empty.
   std::string failure() const override;
 
  private:
   FileInputSettings settings_;
   Recording recording_;
   Playback playback_;
-  OfferedLinks links_;  // in the order of the recording's E-links
+  OfferedLinks links_;  // the links in the order of the recording's E-links
   PlayedStreams<FileStream> streams_;
 };
 

@@ -10,10 +10,10 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::size_t kBlocksPerPage = 64;
-constexpr std::size_t kPages = 256;                                          // that point into the file
+constexpr std::size_t kPages = 256;                                          // pages that point into the file
 constexpr double kRecordedRate = 100e3;                                      // events per second of recording time
-constexpr formats::DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // besides one block's worst case
-constexpr int kPagesWithoutChunks = 32;  // that one poll() passes before its worker gets a turn
+constexpr formats::DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // room in addition to one block's worst case
+constexpr int kPagesWithoutChunks = 32;                                      // most pages that one poll() passes
 
 // Bytes from run.data to the end of its last chunk.
 std::size_t extent(const ChunkRun& run) {
@@ -39,7 +39,7 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
       done_(elinks.size()),
       trigger_list_(trigger_list) {
   const auto room = decoder_.capacity_for(1) + kPageRoom;
-  // What a page's runs cover: the blocks, and chunks joined from several of them.
+  // The contents of a page's runs: the blocks, and chunks joined from several blocks.
   const std::size_t page_bytes = kBlocksPerPage * recording.format().block_bytes + room.carry_bytes;
   std::size_t pages = kPages;
   if (playback.loop) {
@@ -82,7 +82,7 @@ std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, bool planned) cons
 
 PollStatus FileStream::poll(Page*& out) {
   if (ended_) return PollStatus::end;
-  // In this order: a stream that sees a plan but no start was stopped before its start, and ends where it is.
+  // Read in this order: a stream that sees a plan but no start was stopped before its start, and ends at its place.
   const bool planned = playback_.planned.load(std::memory_order_acquire);
   const std::uint64_t start = playback_.start_ns.load(std::memory_order_acquire);
   if (start == 0 && !planned) return PollStatus::empty;
@@ -117,7 +117,7 @@ PollStatus FileStream::poll(Page*& out) {
   return status;
 }
 
-// `planned`: as when `allowed` was calculated. A plan that has come since then is for the next call.
+// `planned`: as when `allowed` was calculated. A newer plan is for the next call.
 bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page) {
   const std::span<const std::byte> blocks = recording_.blocks();
   const std::size_t block = recording_.format().block_bytes;
@@ -125,7 +125,7 @@ bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page
   const std::size_t bytes = std::min<std::uint64_t>({kBlocksPerPage * block, blocks.size() - at_, due});
   if (bytes == 0) return false;
   if (!planned) {
-    // First claims, then looks: either stop() sees the claim, or this call sees where to hold.
+    // First claims, then checks: either stop() sees the claim, or this call sees where to hold.
     claimed_.store(played_.get() + bytes);
     if (played_.get() + bytes > playback_.hold_at.load()) {
       claimed_.store(played_.get());
@@ -139,8 +139,8 @@ bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page
   return true;
 }
 
-// Delivers the chunks that are still open, marked as cut, or says that the stream is at its end. Empty: the next pass may
-// begin, once pass_closed_.
+// Delivers the chunks that are still open, marked as cut, or reports that the stream has ended. Empty: the next pass may
+// begin, once pass_closed_ is set.
 PollStatus FileStream::end_pass(bool stopped, Page*& out) {
   if (!pass_closed_) {
     if (!last_page_free_.load(std::memory_order_acquire)) return PollStatus::full;
@@ -166,7 +166,7 @@ std::span<const ChunkRun> FileStream::up_to_last_event(FilePage& page) {
     while (left.count < run.count && !done_[run.link]) {
       const auto id = recorded_id(recording_, trigger_list_, run.chunk(left.count));
       const auto distance = id ? recording_.ids().distance(*playback_.plan.last_id, *id) : std::nullopt;
-      // An id that is far beyond has a flipped bit.
+      // An id that is far ahead has a flipped bit.
       done_[run.link] = distance && *distance > 0 && *distance <= std::int64_t{RecordedIds::kLargestStep};
       if (!done_[run.link]) ++left.count;
     }
@@ -189,7 +189,7 @@ PollStatus FileStream::deliver(FilePage& page, std::span<const ChunkRun> runs, P
 std::span<const ChunkRun> FileStream::restamped(FilePage& page, std::span<const ChunkRun> of) {
   std::byte* at = page.memory;
   std::size_t runs = 0;
-  for (const ChunkRun run : of) {  // `of` may be what is written over
+  for (const ChunkRun run : of) {  // `of` may be the list that is written
     ChunkRun copy = run;
     const std::size_t bytes = extent(run);
     std::memcpy(at, run.data, bytes);

@@ -22,17 +22,18 @@
 
 namespace rodeo::input {
 
-/// How a recording is played; shared by all streams of an input. The application's thread sets start_ns and what follows it.
+/// The rules for playing a recording; shared by all streams of an input. The application's thread sets start_ns and the
+/// members after it.
 struct Playback {
   double rate_hz = 0;                 ///< events per second; 0: as fast as they are taken
   bool loop = false;                  ///< plays the recording again and again, with new L1 ids
-  RestampFunction restamp = nullptr;  ///< looping; nullptr: chunks are rewritten as `provable`
+  RestampFunction restamp = nullptr;  ///< used in loops; nullptr: chunks are rewritten as `provable`
   formats::Provable provable{1};
-  std::uint64_t memory_bytes = 0;  ///< looping: for rewritten chunks, per stream
+  std::uint64_t memory_bytes = 0;  ///< memory of each stream for the rewritten chunks of a loop
 
   std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
   static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
-  /// Bytes over all passes: no stream plays beyond them until there is a plan.
+  /// Place in bytes, over all passes: no stream plays beyond it until there is a plan.
   std::atomic<std::uint64_t> hold_at{kNoStop};
   StopPlan plan;                     ///< written before `planned`
   std::atomic<bool> planned{false};  ///< the streams end by the plan
@@ -48,9 +49,9 @@ class FileStream final : public DataStream, public ChunkLimit {
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
 
-  /// Recording time: its events at 100 kHz, or at `rate` if that is more, spread over its blocks. So event time-outs run
-  /// with the data, at any speed of playing and with any ids. The time that a block takes to fill at a low rate does not
-  /// count.
+  /// Recording time: the recording's events are taken as 10 us apart, or less if `rate` is higher, and spread over its
+  /// blocks. So event time-outs follow the data, at any playing speed and with any ids. The time that a block takes to fill
+  /// at a low rate does not count.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
@@ -59,18 +60,19 @@ class FileStream final : public DataStream, public ChunkLimit {
   std::uint64_t quiet_until() const override { return quiet_until_; }
 
   const formats::BlockCounters& block_counters() const { return decoder_.counters(); }
-  /// Chunks that kept their L1 id: it is not one of the recording's, or the plug-in threw.
+  /// Number of chunks that kept their L1 id: the recording does not have the id, or the plug-in threw.
   std::uint64_t not_restamped() const { return not_restamped_.get(); }
-  /// Bytes walked, over all passes; any thread.
+  /// Number of bytes walked, over all passes; any thread.
   std::uint64_t played_bytes() const { return played_.get(); }
-  /// Bytes that are walked or about to be. If they are not beyond hold_at just after it was set, they never will be.
+  /// End of the bytes that are walked or about to be. If it is not beyond hold_at just after hold_at was set, it never will
+  /// be.
   std::uint64_t claimed() const { return claimed_.load(); }
 
  private:
   struct FilePage : Page {
     FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to);
     formats::DecodeBuffer decoded;
-    // Looping: the runs, which point into `memory`. At the end of a run: those of its runs that are left.
+    // In a loop: the runs, which point into `memory`. At the end of a run: the runs that are left.
     std::vector<ChunkRun> copies;
     std::byte* memory;
     FilePage* next_free = nullptr;
@@ -93,13 +95,13 @@ class FileStream final : public DataStream, public ChunkLimit {
   std::deque<FilePage> pages_;
   base::Arena memory_;
   std::unique_ptr<std::byte[]> last_memory_;
-  FilePage last_page_;  // for chunks that the end of a pass leaves open: one of each link at worst
+  FilePage last_page_;  // the chunks that the end of a pass leaves open: at most one for each link
   std::atomic<bool> last_page_free_{true};
   FreeList<FilePage> free_;
 
   std::uint64_t pass_ = 0;
-  std::size_t at_ = 0;        // in the recording
-  bool pass_closed_ = false;  // what the end of the pass left open is delivered
+  std::size_t at_ = 0;        // place in the recording
+  bool pass_closed_ = false;  // the chunks that the end of the pass left open are delivered
   bool ended_ = false;
   std::uint64_t clock_ns_ = 0;
   std::uint64_t quiet_until_ = 0;

@@ -50,7 +50,7 @@ class FreeList {
   }
 
   T* own_ = nullptr;
-  std::size_t count_ = 0;  // in own_
+  std::size_t count_ = 0;  // number of pages in own_
   alignas(64) std::atomic<T*> returned_{nullptr};
 };
 

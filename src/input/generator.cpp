@@ -111,8 +111,8 @@ std::uint64_t Generator::accept_batch(std::uint64_t now_ns, std::uint64_t flush_
   return plan_.accepted();
 }
 
-// Every link has sent all triggers up to the end of its last run, at most a period ago. A lagging link is a fault, and not
-// counted.
+// Every link has sent all triggers up to the end of its last run, which is at most a period ago. A lagging link is a fault,
+// and does not count here.
 std::uint64_t Generator::oldest_pending_ns() const {
   const std::uint64_t accepted = plan_.accepted();
   const std::uint64_t oldest = std::max(flushed_, accepted >= period_ ? accepted - period_ : 0);

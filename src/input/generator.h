@@ -1,4 +1,5 @@
-// The generator itself: triggers on a schedule, accepted while there is memory, else vetoed. Every link sends each trigger.
+// The generator itself: it makes triggers on a schedule, accepts them while there is memory, and vetoes the others. Every
+// link sends each trigger.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +35,22 @@ class Generator {
 
   void start(std::uint64_t now_ns);
 
-  /// Makes all that is due up to now. Returns the time of the next call: `now_ns` if there is more to do at once.
-  /// The work of one call is bounded. Streams see the data first, then the clock.
+  /// Makes all triggers and data that are due up to now. Returns the time of the next call: `now_ns` if there is more to do
+  /// at once. The work of one call is bounded. Streams see the data first, then the clock.
   std::uint64_t advance(std::uint64_t now_ns);
 
-  /// True if a trigger was due at `end_ns` or before, and is neither accepted nor vetoed.
+  /// True if a trigger that was due at `end_ns` or before is neither accepted nor vetoed.
   bool behind(std::uint64_t end_ns) const { return plan_.paced() && !plan_.exhausted() && plan_.due_ns() <= end_ns; }
-  /// No more triggers after this. Refuses triggers that were due before and not yet handled: dead time, counted as overdue.
+  /// Offers no more triggers. Refuses triggers that were due before and are not yet handled: dead time, counted as overdue.
   void end_offering(std::uint64_t end_ns);
 
   /// True once all requested triggers are accepted and no chunk is held back.
   bool exhausted() const;
 
-  /// Sends what is pending and ends the streams; no further triggers. False if memory ran out: call again.
+  /// Sends pending chunks and ends the streams; no further triggers. False if memory ran out: call again.
   bool finish(std::uint64_t now_ns);
 
-  /// Chunks in closed pages; any thread.
+  /// Number of chunks in closed pages; any thread.
   std::uint64_t chunks_sent() const;
   std::uint64_t bytes_sent() const;
 

@@ -14,7 +14,7 @@ namespace {
 
 // Waking up more often would only cost CPU: a chunk waits longer than this for its run anyway.
 constexpr std::uint64_t kShortestSleep = 200'000;
-constexpr std::uint64_t kLongestCatchUp = 200'000'000;  // for triggers still due at a stop
+constexpr std::uint64_t kLongestCatchUp = 200'000'000;  // time for triggers that are still due at a stop
 
 void sleep_until(std::uint64_t time_ns) {
   timespec until{};
@@ -71,7 +71,7 @@ void InternalDataGenerator::run() {
       sleep_until(now + kShortestSleep);
       continue;
     }
-    // Triggers that were due at the stop are still made, if the generator catches up soon.
+    // Accepts triggers that were due at the stop, if the generator catches up soon.
     const std::uint64_t stop = stop_ns_.load(std::memory_order_acquire);
     const std::uint64_t end = stop == 0 ? now : std::max(stop, last_ns);
     if (generator_.exhausted() || (stop != 0 && (!generator_.behind(end) || now > end + kLongestCatchUp))) {

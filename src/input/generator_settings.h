@@ -12,28 +12,28 @@ namespace rodeo::input {
 
 enum class ChunkSizes : std::uint8_t { fixed, uniform, normal };
 
-/// Faults on purpose. Values are chances per chunk, 0 to 1; a chunk has at most one fault. Positions count accepted
-/// triggers, so that a run repeats itself at any speed.
+/// Faults on purpose. Values are chances per chunk, 0 to 1; a chunk has at most one fault. Positions are numbers of accepted
+/// triggers, so a run has the same faults at any speed.
 struct FaultSettings {
-  double missing = 0;          ///< not sent
-  double duplicate = 0;        ///< sent twice
-  double late = 0;             ///< held back by late_by
-  double corrupt = 0;          ///< one bit of the payload flipped
-  double l1id = 0;             ///< one bit of the L1 id flipped
-  double truncated = 0;        ///< cut short, with chunk_status::kFirmwareTruncated
-  double jump = 0;             ///< sent as trigger L1 id + jump_by, for one chunk
-  double out_of_sequence = 0;  ///< sent after the next chunk of its link
-  double bcid = 0;             ///< BCID one too large
+  double missing = 0;          ///< chunk is not sent
+  double duplicate = 0;        ///< chunk is sent twice
+  double late = 0;             ///< chunk is held back by late_by
+  double corrupt = 0;          ///< one bit of the payload is flipped
+  double l1id = 0;             ///< one bit of the L1 id is flipped
+  double truncated = 0;        ///< chunk is cut short, with chunk_status::kFirmwareTruncated
+  double jump = 0;             ///< one chunk is sent with L1 id + jump_by
+  double out_of_sequence = 0;  ///< chunk is sent after the next chunk of its link
+  double bcid = 0;             ///< BCID is one too large
   std::chrono::nanoseconds late_by = std::chrono::milliseconds{50};
 
   std::uint32_t jump_by = 1000;
   std::int64_t jump_link = -1;  ///< position of a link whose numbering jumps by jump_by
   std::uint64_t jump_from = 0;
-  std::uint64_t jump_for = 0;  ///< triggers; 0: to the end
+  std::uint64_t jump_for = 0;  ///< number of triggers; 0: to the end
 
   std::int64_t silent_link = -1;  ///< position of a link that sends nothing for a while
   std::uint64_t silent_from = 0;
-  std::uint64_t silent_for = 0;  ///< triggers; 0: to the end
+  std::uint64_t silent_for = 0;  ///< number of triggers; 0: to the end
 
   std::int64_t lag_link = -1;  ///< position of a link whose chunks come lag_by triggers after those of the others
   std::uint32_t lag_by = 0;
@@ -71,7 +71,7 @@ struct GeneratorSettings {
   std::uint64_t ecr_triggers = 0;          ///< triggers between event counter resets; 0: never
   std::chrono::nanoseconds ecr_period{0};  ///< time between event counter resets; 0: never
 
-  std::uint64_t memory_bytes = 0;  ///< of all pages; 0: nominal_memory_bytes(), more if the links need it
+  std::uint64_t memory_bytes = 0;  ///< memory of all pages; 0: nominal_memory_bytes(), more if the links need it
   std::uint32_t page_bytes = 64 * 1024;
   std::uint32_t run_length = 0;  ///< chunks per run; 0: as many as fill a FELIX block of 1 KiB
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};  ///< longest time that a run waits for more chunks

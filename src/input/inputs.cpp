@@ -12,7 +12,7 @@
 namespace rodeo::input {
 namespace {
 
-// "provable" is built into the input, which knows links and seed. Other names are those of registered functions.
+// "provable" is built into the input, which knows links and seed. Any other name is the name of a registered function.
 RestampFunction restamp_named(const Registry& registry, const std::string& name) {
   if (name == "provable") return nullptr;
   const auto* components = dynamic_cast<const base::ComponentRegistry*>(&registry);

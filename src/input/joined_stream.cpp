@@ -105,7 +105,8 @@ bool JoinedStream::in_parts(const Page& page) const {
   return source.begun != 0 && std::ranges::any_of(page.runs, [&](const ChunkRun& run) { return !whole(run); });
 }
 
-// Continues with the page of a source. False: the page is finished with nothing to hand out, or there is no memory for more.
+// Continues with the page of a source. False: the page is finished and has no data to deliver, or there is no memory for
+// more.
 bool JoinedStream::advance(Source& source, Page*& out) {
   const std::span<const ChunkRun> runs = source.page->runs;
   while (source.at < runs.size()) {
@@ -207,7 +208,7 @@ void JoinedStream::hand_out(Source& source, LinkIndex link, Page*& out) {
   out = &chunk;
 }
 
-// Hands out the first chunk without an end, of a source that has ended, or (`over`) of any source.
+// Delivers the first chunk without an end, of a source that has ended, or (`over`) of any source.
 bool JoinedStream::end_chunk(bool over, Page*& out) {
   for (std::uint32_t number = 0; number < sources_.size(); ++number) {
     Source& source = sources_[number];

@@ -17,8 +17,9 @@ namespace rodeo::input {
 /// Counts of joining; any thread may read.
 struct JoinCounts {
   base::Gauge<std::uint64_t> joined_chunks;
-  base::Gauge<std::uint64_t> cut_chunks;  ///< longer than the limit, or without an end; delivered as truncated
-  base::Gauge<std::uint64_t> cut_bytes;   ///< bytes that arrived beyond the limit
+  /// Chunks longer than the limit, or without an end; they are delivered as truncated.
+  base::Gauge<std::uint64_t> cut_chunks;
+  base::Gauge<std::uint64_t> cut_bytes;  ///< bytes that arrived beyond the limit
 };
 
 /// A page without parts passes through unchanged. Other pages are divided: each stretch of whole chunks becomes a page, and
@@ -28,11 +29,11 @@ class JoinedStream final : public DataStream {
  public:
   struct Settings {
     std::uint32_t max_chunk_bytes = 0;  ///< longer chunks are cut and marked
-    std::size_t memory_bytes = 0;       ///< of joined chunks handed out at a time; one chunk is always allowed
-    std::size_t pages = 256;            ///< handed out at a time, of each kind
+    std::size_t memory_bytes = 0;  ///< memory of the joined chunks that are delivered at a time; one chunk is always allowed
+    std::size_t pages = 256;       ///< pages delivered at a time, of each kind
   };
-  /// 64 MiB of memory, or a chunk of each link and four more if they need more: a builder may wait with one chunk of each
-  /// link for the next ones.
+  /// 64 MiB of memory, or more if one chunk of each link and four further chunks need it: a builder may wait with one chunk
+  /// of each link for the next chunks.
   static Settings settings(std::uint32_t max_chunk_bytes, std::size_t links);
 
   /// `links`: number of links in the stream. Throws SetupError base.memory: no address space for the chunks.
@@ -41,7 +42,7 @@ class JoinedStream final : public DataStream {
 
   PollStatus poll(Page*& out) override;
   void release(Page& page) noexcept override;
-  /// Stands still while a page of the input is only partly delivered.
+  /// The clock of the input; it stands still while a page of the input is only partly delivered.
   std::uint64_t clock_ns() const override;
   StreamCounters counters() const override;
   double memory_fill() const override;
@@ -51,7 +52,7 @@ class JoinedStream final : public DataStream {
   void hold(std::uint32_t source, bool held) override;
   void want(LinkIndex link, bool wanted) override { stream_->want(link, wanted); }
 
-  /// Stops reading from the input. poll() hands out what has arrived of open chunks, marked as truncated; then the stream
+  /// Stops reading from the input. poll() delivers the arrived parts of open chunks, marked as truncated; then the stream
   /// ends. Returns false if it was called before. For the thread of poll().
   bool give_up() { return !std::exchange(given_up_, true); }
 
@@ -71,7 +72,7 @@ class JoinedStream final : public DataStream {
   };
   /// Consecutive runs of an input page that hold whole chunks.
   struct Stretch : OwnPage {
-    ChunkRun rest;  // the rest of a run whose first chunk ended a joined one
+    ChunkRun rest;  // the rest of a run whose first chunk was the end of a joined chunk
     Page* of = nullptr;
     Stretch* next_free = nullptr;
   };
@@ -97,7 +98,7 @@ class JoinedStream final : public DataStream {
   std::unique_ptr<DataStream> stream_;
   base::Mapping memory_;
   std::vector<Source> sources_;
-  std::vector<Chunk*> open_;  // the chunk being joined, by link
+  std::vector<Chunk*> open_;  // the chunk that is being joined, for each link
   std::unique_ptr<Chunk[]> chunks_;
   std::unique_ptr<Stretch[]> stretches_;
   std::vector<Chunk*> free_;  // the chunk that came back last is taken first

@@ -100,7 +100,7 @@ LinkFeed::LinkFeed(const GeneratorSettings& settings, const TriggerHistory& hist
     link.position = positions[i];
     link.link_id = settings.links[positions[i]].default_link_id();
     link.lag = link.position == settings.faults.lag_link ? settings.faults.lag_by : 0;
-    link.next = positions[i] % step_;  // a group has step_ consecutive links
+    link.next = positions[i] % step_;  // the links of a group are step_ consecutive links
     const std::uint64_t phase =
         formats::draw::below(formats::draw::chunk(settings.seed, kPhase, link.link_id, 0), settings.run_length);
     buckets[(link.next + phase * step_ + link.lag) % period_].push_back(static_cast<LinkIndex>(i));
@@ -116,7 +116,7 @@ LinkFeed::LinkFeed(const GeneratorSettings& settings, const TriggerHistory& hist
 void LinkFeed::send(std::uint64_t first, std::uint64_t end) {
   std::uint64_t bucket = first % period_;
   for (std::uint64_t trigger = first; trigger < end; ++trigger) {
-    // Every link has sent all triggers before the end of its last run, at most a period ago.
+    // Every link has sent all triggers before the end of its last run, which is at most a period ago.
     stream_.set_page_clock(trigger >= period_ ? history_[trigger - period_].time_ns : 0);
     for (std::uint32_t i = bucket_begin_[bucket]; i < bucket_begin_[bucket + 1]; ++i) {
       const LinkIndex index = bucket_links_[i];

@@ -22,7 +22,8 @@ inline std::uint64_t run_period(const GeneratorSettings& settings) {
   return std::uint64_t{settings.run_length} * settings.stride();
 }
 
-/// Each link collects a run of chunks and sends it whole. The ends of runs have a random phase per link. Single-threaded.
+/// Each link collects a run of chunks, then sends the whole run. The ends of runs have a random phase per link.
+/// Single-threaded.
 class LinkFeed {
  public:
   using Counters = base::CounterBlock<GeneratorCounter>;
@@ -61,7 +62,7 @@ class LinkFeed {
     L1Id withheld_l1id;
     std::uint32_t link_id = 0;
     std::uint32_t lag = 0;
-    std::int64_t position = 0;  // in settings.links
+    std::int64_t position = 0;  // position in settings.links
   };
   struct LateChunk {
     std::uint64_t due_ns = 0;
@@ -74,7 +75,7 @@ class LinkFeed {
     Link& link = links_[index];
     return plain_ || quiet(link, end) ? send_plain(index, link, end) : send_each(index, link, end);
   }
-  /// True if all that the link has to send before `end` is free of faults.
+  /// True if all chunks that the link has to send before `end` are free of faults.
   bool quiet(const Link& link, std::uint64_t end) const {
     return equal_ && link.withheld == kNoTrigger && !plan_.off_at_times(link.position) &&
            plan_.quiet(link.link_id, link.next, end, step_);
@@ -94,15 +95,15 @@ class LinkFeed {
   const FaultPlan plan_;
   const std::uint64_t step_;            // distance of a link's triggers
   const std::uint64_t period_;          // triggers between ends of runs
-  const bool equal_;                    // all chunks have one size, one for every trigger, no CRC
-  const bool plain_;                    // equal_, and no faults
-  const std::uint64_t occupied_below_;  // threshold of 2^53
+  const bool equal_;                    // all chunks have one size, every trigger has a chunk, and there is no CRC
+  const bool plain_;                    // equal_ is true, and there are no faults
+  const std::uint64_t occupied_below_;  // threshold out of 2^53
 
   std::vector<Link> links_;
-  std::vector<std::uint32_t> bucket_begin_;  // by trigger % period: links whose run ends with this trigger
+  std::vector<std::uint32_t> bucket_begin_;  // links whose run ends with a trigger, by trigger % period
   std::vector<LinkIndex> bucket_links_;
 
-  std::vector<LateChunk> late_;  // ring
+  std::vector<LateChunk> late_;  // ring of late chunks
   std::size_t late_head_ = 0;
   std::size_t late_count_ = 0;
 

@@ -1,5 +1,5 @@
-// Card links that were down during a run, from their status registers. Chunks do not show this loss if no other link has the
-// same triggers.
+// Card links that were down during a run, from their status registers. The chunks do not show this loss if no other link has
+// the same triggers.
 #pragma once
 
 #include <atomic>

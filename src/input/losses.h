@@ -36,12 +36,13 @@ constexpr bool is_loss(std::string_view counter) {
                                                      "list_network_cut_chunks",
                                                      "list_network_bad_pages",
                                                      "list_network_cut_off"};
-  // Losses of routers: data that their readers gave up at the end. No link count comes after them, so they are counted here.
+  // Losses of routers: data that a router's readers gave up at the end. No later link count shows them, so they are counted
+  // here.
   if (counter.starts_with("upstream_") && counter.ends_with("_not_taken")) return true;
   return counter.starts_with("lost_") || std::ranges::find(kLosses, counter) != kLosses.end();
 }
 
-/// Bytes that came to the input and were cut off chunks that it handed over.
+/// Bytes that arrived at the input and were cut off delivered chunks.
 inline std::uint64_t cut_bytes(const std::vector<NamedCounter>& counters) {
   return base::counter_value(counters, "cut_bytes") + base::counter_value(counters, "network_cut_bytes");
 }

@@ -60,7 +60,7 @@ const transport::BusEntry* publisher_of(const std::vector<transport::BusEntry>& 
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// "felix0" of "felix0.2": a router numbers its readers, including that of the trigger's list.
+/// "felix0" of "felix0.2": a router numbers its readers, including the reader of the trigger's list.
 std::string_view router_of(std::string_view publisher) { return publisher.substr(0, publisher.rfind('.')); }
 
 /// The entries of the bus whose publishers answer.
@@ -234,8 +234,8 @@ std::vector<NamedCounter> NetworkInput::counters() const {
     count(*stream, "");
   }
   for (const auto& list : lists_) count(*list, "list_");
-  // Several streams, and several readers of one router, get the same report. Its losses may be of other links: our own
-  // losses are counted here.
+  // Several streams, and several readers of one router, get the same report. It may contain losses of other links; the
+  // losses of this input's links are counted here.
   for (const auto* streams : {&streams_, &lists_}) {
     for (const auto& stream : *streams) {
       for (const NamedCounter& lost : stream->losses()) {

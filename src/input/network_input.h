@@ -28,7 +28,7 @@ struct NetworkInputSettings {
   std::chrono::nanoseconds wait = std::chrono::seconds{10};
   std::chrono::nanoseconds silence = std::chrono::seconds{10};
 
-  /// Throws SetupError.
+  /// Reads the settings. Throws SetupError.
   static NetworkInputSettings from(const Parameters& parameters);
 };
 
@@ -38,7 +38,7 @@ std::vector<Key> network_input_keys();
 /// data that they still have.
 class NetworkInput final : public DataInput {
  public:
-  /// Throws SetupError: within `wait`, the bus had no links, or not all that are wanted.
+  /// Throws SetupError if, within `wait`, the bus had no links, or not all wanted links.
   explicit NetworkInput(NetworkInputSettings settings);
 
   std::span<const Fid> links() const override { return links_.all(); }
@@ -48,13 +48,14 @@ class NetworkInput final : public DataInput {
   void stop() override;
   std::string failure() const override;
 
-  /// True once each publisher has been connected since start(): data sent from then on arrive here. Stays true. Any thread.
+  /// True once each publisher has been connected since start(): data that are sent afterwards arrive here. Stays true. Any
+  /// thread.
   bool connected() const;
 
   /// "sent" (chunks that arrived), "network_lost" (chunks that a publisher sent and that did not arrive),
   /// "network_cut_chunks" (only the start arrived), "network_cut_bytes", "network_lost_pages", "network_repeated_pages",
-  /// "network_bad_pages", "network_connections", "network_cut_off" (publishers without an END). For the trigger's lists all
-  /// but "sent", as "list_network_lost". "upstream_...": losses that routers report with their END.
+  /// "network_bad_pages", "network_connections", "network_cut_off" (publishers without an END). The trigger's lists have the
+  /// same counters except "sent", with "list_" in front. "upstream_...": losses that routers report with their END.
   std::vector<NamedCounter> counters() const override;
 
  private:

@@ -11,7 +11,7 @@
 namespace rodeo::input {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at the publishers' messages
+constexpr std::uint64_t kLookNs = 1'000'000;       // time between two looks at the publishers' messages
 constexpr std::uint64_t kClockLeadNs = 2'000'000;  // lead that a publisher may gain on the others
 
 }  // namespace
@@ -225,7 +225,7 @@ void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std
   page.delivered.push_back(run);
 }
 
-// Delivers the end of a chunk whose rest will not come.
+// Delivers the end of a chunk whose rest will not arrive.
 void NetworkStream::cut(Source& source, NetworkPage& page, std::size_t position) {
   static constexpr std::byte kNothing{};
   counts_.cut_chunks.add(1);
@@ -241,7 +241,7 @@ void NetworkStream::hold(std::uint32_t source, bool held) {
   sources_[source]->subscriber.hold(held);
 }
 
-// As for cards: a lead that a publisher gained on the others must not count in its own next silence.
+// A lead that a publisher gained on the others must not count in its own next silence, as for cards.
 void NetworkStream::advance_clock(std::uint64_t now_ns) {
   constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint64_t least = kNone;

@@ -23,17 +23,18 @@ namespace rodeo::input {
 
 /// Counts of a stream; any thread may read.
 struct NetworkCounts {
-  base::Gauge<std::uint64_t> lost_chunks;  ///< sent by a publisher and not arrived
-  base::Gauge<std::uint64_t> cut_chunks;   ///< arrived in part, or perhaps in part; delivered as truncated
-  base::Gauge<std::uint64_t> cut_bytes;    ///< of these chunks: arrived after the lost part, not delivered
+  base::Gauge<std::uint64_t> lost_chunks;  ///< chunks that a publisher sent and that did not arrive
+  /// Chunks that arrived in part, or perhaps in part; they are delivered as truncated.
+  base::Gauge<std::uint64_t> cut_chunks;
+  base::Gauge<std::uint64_t> cut_bytes;  ///< bytes of cut chunks that arrived after the lost part and were not delivered
   base::Gauge<std::uint64_t> lost_pages;
-  base::Gauge<std::uint64_t> repeated_pages;  ///< arrived before; not delivered
-  base::Gauge<std::uint64_t> bad_pages;       ///< impossible to decode
+  base::Gauge<std::uint64_t> repeated_pages;  ///< pages that had arrived before; they are not delivered
+  base::Gauge<std::uint64_t> bad_pages;       ///< pages that cannot be decoded
   base::Gauge<std::uint64_t> connections;
   base::Gauge<std::uint64_t> cut_off;  ///< sessions that ended without an END of the publisher
 };
 
-/// The sources of the stream are publishers. Runs point into the memory that the network wrote.
+/// Reads links over the network. Its sources are publishers. Runs point into the memory that the network wrote.
 class NetworkStream final : public DataStream, public ChunkLimit {
  public:
   static constexpr std::uint32_t kMostChunkBytes = 64U << 20;
@@ -51,7 +52,7 @@ class NetworkStream final : public DataStream, public ChunkLimit {
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
-  /// The clock of the publisher furthest behind, among those that are heard and not held.
+  /// The clock of the slowest publisher, among those that send and are not held.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
   double memory_fill() const override;
@@ -62,18 +63,18 @@ class NetworkStream final : public DataStream, public ChunkLimit {
   std::uint32_t max_chunk_bytes() const override { return max_chunk_bytes_; }
   bool delivers_parts() const override { return true; }
 
-  /// A publisher that keeps refusing for this time, and would go on, is a failure of the input. At least one second, so that
+  /// Sets the time after which a publisher that still refuses is a failure of the input. It is at least one second, so that
   /// each publisher that may have the links is asked. Call before the first poll().
   void give_up_after(std::chrono::nanoseconds refused) {
     give_up_ns_ = static_cast<std::uint64_t>(std::max<std::chrono::nanoseconds>(refused, std::chrono::seconds{1}).count());
   }
-  /// The publisher that refuses, and why. Empty without a failure; unchanged after the first. Any thread.
+  /// The publisher that refuses, and the reason. Empty without a failure; unchanged after the first. Any thread.
   std::string failure() const {
     const std::lock_guard lock(told_mutex_);
     return failure_;
   }
 
-  /// Any thread.
+  /// Asks for the end. Any thread.
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
   const NetworkCounts& counts() const { return counts_; }
   /// Losses of any link in the publishers' processes, as reported with their END. Any thread.
@@ -94,7 +95,7 @@ class NetworkStream final : public DataStream, public ChunkLimit {
     std::vector<ChunkRun> delivered;
     Source* source;
     std::uint32_t slot = 0;
-    bool of_network = true;  // false: its memory is not a slot of the network
+    bool of_network = true;  // false: the page's memory is not a slot of the network
     NetworkPage* next_free = nullptr;
   };
   /// The state of a link's data.
@@ -102,7 +103,7 @@ class NetworkStream final : public DataStream, public ChunkLimit {
     std::uint32_t count = 0;
     bool in_chunk = false;    // more parts follow the last run
     bool skips_rest = false;  // the rest of a cut chunk is skipped
-    bool in_doubt = false;    // pages were lost; the next part may be of a chunk that began in them
+    bool in_doubt = false;    // pages were lost; the next part may belong to a chunk that began in them
   };
   struct Source {
     Source(const transport::SubscriberSettings& settings, const Publisher& of, transport::FabricPorts& ports)
@@ -113,14 +114,14 @@ class NetworkStream final : public DataStream, public ChunkLimit {
     }
     transport::Subscriber subscriber;
     std::vector<LinkIndex> indices;
-    std::vector<LinkState> links;   // by position in the subscription
-    std::deque<NetworkPage> pages;  // one per slot
+    std::vector<LinkState> links;   // state of each link, by position in the subscription
+    std::deque<NetworkPage> pages;  // one page for each slot
     std::size_t page_bytes = 0;
     std::uint64_t session = 0;
     std::uint64_t next_page = 0;
     std::uint64_t clock_base_ns = 0;
     std::uint64_t clock_ns = 0;
-    std::uint64_t clock_lead_ns = 0;   // lead that does not count: gained while held
+    std::uint64_t clock_lead_ns = 0;   // lead that does not count because it was gained while held
     base::Gauge<std::uint32_t> out;    // pages in use by readers
     base::Gauge<std::uint32_t> slots;  // number of slots; memory_fill() reads it on any thread
     std::uint64_t refused_since_ns = 0;

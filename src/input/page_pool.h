@@ -32,7 +32,7 @@ struct PooledPage : Page {
 struct PageShape {
   std::uint32_t bytes = 0;
   std::uint32_t runs = 0;
-  std::uint32_t entries = 0;  ///< 0: uniform runs only
+  std::uint32_t entries = 0;  ///< 0: the page has uniform runs only
 };
 
 /// The producer's thread calls take() and free_at_least(); any thread calls give_back().

@@ -10,7 +10,7 @@ PagedStream::PagedStream(std::size_t pages, PageShape shape, std::string_view pu
     : pool_(pages, shape, *this, purpose), ring_(pages), most_out_(pages - reserve - 1) {}
 
 PollStatus PagedStream::poll(Page*& page) {
-  // Read both before the ring: then all pages that this clock or end covers are already in the ring.
+  // Read both before the ring: then the ring already has all pages that this clock or end covers.
   const bool ended = ended_.load(std::memory_order_acquire);
   const std::uint64_t clock = clock_ns_.load(std::memory_order_acquire);
   PooledPage* next = nullptr;

@@ -56,7 +56,7 @@ class PagedStream final : public DataStream, public ChunkLimit {
   /// Makes the open page visible to the worker, unless it is empty.
   void close_page();
 
-  /// All data up to `clock_ns` are delivered. The worker sees the new clock after the pages closed before.
+  /// Says that all data up to `clock_ns` are delivered. The worker sees the new clock after the pages closed before.
   void advance_clock(std::uint64_t clock_ns);
 
   /// Ends the stream: no more data will come.
@@ -81,7 +81,7 @@ class PagedStream final : public DataStream, public ChunkLimit {
   std::atomic<bool> ended_{false};
 
   alignas(base::kCacheLine) std::atomic<std::size_t> out_{0};  // pages in use by readers
-  const std::size_t most_out_;                                 // with more pages out, the producer waits
+  const std::size_t most_out_;                                 // if more pages are out, the producer waits
   alignas(base::kCacheLine) std::uint64_t delivered_ns_ = 0;   // the worker's clock
   Delivered delivered_;
 };

@@ -6,7 +6,7 @@
 
 namespace rodeo::input {
 
-// Narrow ids may go either way: the shorter way counts.
+// Narrow ids may step forwards or backwards: the shorter step counts.
 std::int64_t RecordedIds::step(std::uint32_t before, std::uint32_t now) const {
   const std::int64_t turn = std::int64_t{field_.mask()} + 1;
   const std::int64_t forward = (now - before) & field_.mask();
@@ -24,7 +24,7 @@ bool RecordedIds::near(std::uint32_t before, std::uint32_t now) const {
   return ((a.ecr() + 1) & 0xffU) == b.ecr() && b.l1() <= kLargestStep;
 }
 
-// Unwraps narrow ids along their link.
+// Unwraps narrow ids: each link's ids follow each other.
 std::optional<std::int64_t> RecordedIds::follow(Follower& follower, std::uint32_t id) const {
   if (!follower.begun) follower = {.last = *first_, .position = 0, .begun = true};
   if (!near(follower.last, id)) {
@@ -101,7 +101,7 @@ std::optional<std::uint64_t> RecordedIds::position(Follower& follower, std::span
   return static_cast<std::uint64_t>(*position - lowest_);
 }
 
-// For ids with the ECR counter.
+// The position of an id with the ECR counter.
 std::optional<std::uint64_t> RecordedIds::position_of(std::uint32_t id) const {
   const Epoch& epoch = epochs_[L1Id{id}.ecr()];
   const std::uint32_t l1 = L1Id{id}.l1();

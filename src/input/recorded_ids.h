@@ -1,4 +1,4 @@
-// The L1 ids of a recording as positions in the order of its events. A loop needs them to count on.
+// The L1 ids of a recording as positions in the order of its events. A loop continues the ids from them.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class RecordedIds {
 
   const L1IdField& field() const { return field_; }
 
-  /// Number of events from the first id to the last; each further pass of a loop adds as many.
+  /// Number of events from the first id to the last; each further pass of a loop adds the same number.
   std::uint64_t span() const { return span_; }
 
   /// The place of one link in a pass; starts again at each pass.
@@ -37,8 +37,8 @@ class RecordedIds {
     std::optional<std::uint32_t> far = {};  // the previous id, if it was far from `last`
   };
 
-  /// Events from one id to another: negative if `to` is earlier; none if one of the ids is not in the recording. Narrow ids:
-  /// by the shorter way.
+  /// Events from one id to another: negative if `to` is earlier; none if one of the ids is not in the recording. For narrow
+  /// ids: the shorter distance.
   std::optional<std::int64_t> distance(std::uint32_t from, std::uint32_t to) const;
 
   /// The largest step from chunk to chunk of a link that counts as plausible.
@@ -52,7 +52,7 @@ class RecordedIds {
     bool used = false;
     std::uint32_t first = 0xffffff;
     std::uint32_t last = 0;
-    std::uint64_t base = 0;  // position of the event `first`
+    std::uint64_t base = 0;  // position of the first event of the epoch
   };
 
   std::optional<std::uint64_t> position_of(std::uint32_t id) const;
@@ -64,7 +64,7 @@ class RecordedIds {
   std::vector<Follower> learning_;
   std::optional<std::uint32_t> seen_;   // first id in the recording
   std::optional<std::uint32_t> first_;  // first id that the next id of its link confirms
-  std::array<Epoch, 256> epochs_{};     // by ECR counter
+  std::array<Epoch, 256> epochs_{};     // the epochs, by ECR counter
   std::int64_t lowest_ = 0;             // narrow ids: positions relative to the first id
   std::int64_t highest_ = 0;
   std::uint64_t span_ = 0;

@@ -45,7 +45,7 @@ Recording::Recording(const std::filesystem::path& file, const Options& options)
   if (!damage_.empty()) {
     std::string list;
     for (const NamedCounter& one : damage_) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", one.name, one.value);
-    base::log_warning("{}: the recording is damaged: {}; what is whole is played, and the run will not be GOOD",
+    base::log_warning("{}: the recording is damaged: {}; its intact chunks are played, and the run will not be GOOD",
                       file.string(), list);
   }
   if (chunks_ == 0) {

@@ -1,4 +1,4 @@
-// A recording of FELIX blocks in a file: mapped read-only, and looked through once to know what is in it.
+// A recording of FELIX blocks in a file: mapped read-only, and read once to learn its contents.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,20 @@ class Recording {
   struct Options {
     std::uint32_t max_chunk_bytes = 64 * 1024;
     L1IdField l1id;
-    std::optional<std::uint16_t> trigger_elink;  ///< carries TTC packets, not chunks of data
+    std::optional<std::uint16_t> trigger_elink;  ///< E-link that carries TTC packets, not chunks of data
   };
 
-  /// Throws SetupError (file.*, formats.*_recording, readout.no_chunks) if the file is not there, holds no blocks (for
+  /// Throws SetupError (file.*, formats.*_recording, readout.no_chunks) if the file does not exist, holds no blocks (for
   /// example, zeros) or no chunks. A last block that is cut off is left out, with a warning.
   Recording(const std::filesystem::path& file, const Options& options);
 
-  /// Whole blocks.
+  /// The whole blocks.
   std::span<const std::byte> blocks() const { return blocks_; }
   const formats::BlockFormat& format() const { return format_; }
   std::uint32_t max_chunk_bytes() const { return options_.max_chunk_bytes; }
 
-  /// The number of chunks of the E-link that has most, the trigger's included, with any ids. Rates count these events.
+  /// The number of chunks of the E-link with the most chunks, the trigger's included, with any ids. Rates refer to these
+  /// events.
   std::uint64_t events() const { return events_; }
 
   /// E-links with data that have at least one block, ascending; without the trigger's.
@@ -48,7 +49,7 @@ class Recording {
   /// a chunk or a block.
   const std::vector<NamedCounter>& damage() const { return damage_; }
 
-  /// The L1 ids of the recording: what loops and stops need.
+  /// The L1 ids of the recording; loops and stops need them.
   const RecordedIds& ids() const { return ids_; }
 
  private:

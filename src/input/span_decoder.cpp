@@ -11,9 +11,9 @@ namespace {
 using formats::DecodeBuffer;
 
 constexpr std::size_t kBlocksPerPage = 64;
-constexpr DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // in addition to one block's worst case
+constexpr DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // room in addition to one block's worst case
 
-// Damage, and the bytes that the maximum size cut off.
+// True for counters of damage, and for the bytes that the maximum size cut off.
 constexpr auto kTold = [](auto counter) { return is_anomaly(counter) || counter == decltype(counter)::cut_bytes; };
 
 class BlockSpanDecoder final : public SpanDecoder {
@@ -36,7 +36,7 @@ class BlockSpanDecoder final : public SpanDecoder {
   void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
   void finish(DecodeBuffer& out) override { decoder_.finish(out); }
 
-  // Blocks of other links are another worker's. All other anomalies are the card's.
+  // Blocks of other links belong to another worker. All other anomalies are the card's.
   std::vector<NamedCounter> counters() const override {
     auto all = base::named_counters(decoder_.counters(), formats::kBlockCounterInfo, kTold);
     all.push_back({"partial_block_bytes", partial_block_bytes_.get()});

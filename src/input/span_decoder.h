@@ -17,9 +17,9 @@ namespace rodeo::input {
 class SpanDecoder {
  public:
   virtual ~SpanDecoder() = default;
-  /// Free room in `out` that is enough for decode() with any data.
+  /// The free room in `out` that decode() needs for any data.
   virtual formats::DecodeBuffer::Capacity room() const = 0;
-  /// Free room for finish().
+  /// The free room that finish() needs.
   virtual formats::DecodeBuffer::Capacity finish_room() const = 0;
   /// Decodes from byte `from` of a span, appends runs to `out`, and returns the number of bytes taken: at least one if `out`
   /// is empty. Runs point into the span or into `out`.
@@ -32,13 +32,14 @@ class SpanDecoder {
   virtual std::vector<NamedCounter> counters() const = 0;
 };
 
-/// For FELIX blocks. `elinks[i]` is the E-link number of link i; blocks of other E-links are skipped. A span must hold whole
-/// blocks; bytes left over at its end are counted as `partial_block_bytes`. Throws SetupError for an invalid format.
+/// Makes a decoder for FELIX blocks. `elinks[i]` is the E-link number of link i; blocks of other E-links are skipped. A span
+/// must hold whole blocks; bytes left over at its end are counted as `partial_block_bytes`. Throws SetupError for an invalid
+/// format.
 std::unique_ptr<SpanDecoder> make_block_span_decoder(const formats::BlockFormat& format, std::uint32_t max_chunk_bytes,
                                                      std::span<const std::uint16_t> elinks);
 
-/// For superpages of RDH pages. `links[i]` is the RDH link id of link i. Superpages of other links are skipped. Throws
-/// SetupError.
+/// Makes a decoder for superpages of RDH pages. `links[i]` is the RDH link id of link i. Superpages of other links are
+/// skipped. Throws SetupError.
 std::unique_ptr<SpanDecoder> make_rdh_span_decoder(const formats::RdhFrameDecoder::Options& options,
                                                    std::span<const std::uint8_t> links);
 

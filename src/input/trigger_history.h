@@ -11,7 +11,7 @@
 namespace rodeo::input {
 
 struct AcceptedTrigger {
-  std::uint64_t header = 0;  ///< first word of its chunks
+  std::uint64_t header = 0;  ///< first word of the trigger's chunks
   std::uint64_t time_ns = 0;
   L1Id l1id;
 };

@@ -9,7 +9,7 @@
 
 namespace rodeo::input {
 
-/// The list of one reader. Single-threaded, like the feeds.
+/// The list of one reader. Single-threaded, like LinkFeed.
 class TriggerListFeed {
  public:
   /// Throws SetupError if there is no memory.
