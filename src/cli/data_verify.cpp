@@ -129,8 +129,8 @@ Outcome check(const DataFile& file, std::optional<std::uint64_t> given_seed, uns
     outcome.kind = "other_version";
     outcome.other =
         OtherFile{"an event file of a later Rodeo", "the Rodeo that wrote it: see Rodeo-Software in its records"};
-    outcome.not_ours =
-        Error{"data.other_version", "is not ours: " + outcome.other->what, file.path, "read by: " + outcome.other->reader};
+    outcome.not_ours = Error{"data.other_version", "is not readable by Rodeo: " + outcome.other->what, file.path,
+                             "read by: " + outcome.other->reader};
   }
   outcome.sound = outcome.findings.total() == 0 && !outcome.not_ours;
   if (!outcome.sound && !outcome.not_ours && !from_a_card(outcome)) outcome.first_event = find_event_marker(file.bytes());

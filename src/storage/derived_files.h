@@ -1,4 +1,5 @@
-// Event files made from the events of other event files: the records they keep, and files that exist complete or not at all.
+// Event files made from the events of other event files: the records they keep, and files that either exist completely or do
+// not exist.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 
 namespace rodeo::storage {
 
-/// The records that new files take over from the old one: run parameters, application, stream, project, lumi block, payload,
-/// and free strings that the writer of the new file does not set itself.
+/// The records that new files copy from the old one: run parameters, application, stream, project, lumi block, payload, and
+/// free strings that the writer of the new file does not set itself.
 EventFileSettings settings_like(const formats::DecodedFileHeader& header);
 
 /// The place and name of new files.
@@ -25,12 +26,13 @@ struct DerivedTarget {
   std::filesystem::path directory;
   std::string name;  ///< files are called <name>._0001.data
 
-  /// "out/merged" and "out/merged.data" are the files out/merged._0001.data and so on.
+  /// Makes a target from the path that a user gave: "out/merged" and "out/merged.data" are the files out/merged._0001.data
+  /// and so on.
   static DerivedTarget of(const std::filesystem::path& output);
 };
 
-/// A sequence of such files. Without keep(), the destructor removes the files that it wrote, and nothing else: the source
-/// files still have the events. One thread.
+/// A sequence of derived files. Without keep(), the destructor removes the files that this object wrote, and no others: the
+/// source files still have the events. One thread.
 class DerivedFiles {
  public:
   /// Error file.exists if one of these files exists; readout.cannot_write, readout.disk_full.

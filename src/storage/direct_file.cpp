@@ -14,7 +14,7 @@
 namespace rodeo::storage {
 namespace {
 
-// If nothing can be reserved, the free space is checked again after this many bytes.
+// If space cannot be reserved, the free space is checked again after this many bytes.
 constexpr std::uint64_t kLookBytes = 4 << 20;
 
 base::UniqueFd open_new(const std::string& path, int flags) {
@@ -77,7 +77,7 @@ Room DirectFile::make_room(std::uint64_t bytes) {
 
 Room DirectFile::look_for(std::uint64_t bytes) {
   struct stat file{};
-  // Space that was reserved before counts as taken, too.
+  // Space that was reserved earlier counts as used, too.
   const std::uint64_t taken =
       ::fstat(descriptor(), &file) == 0 ? static_cast<std::uint64_t>(std::max(file.st_size, file.st_blocks * 512)) : 0;
   const std::uint64_t wanted = bytes - std::min(bytes, taken) + settings_.min_free_bytes;

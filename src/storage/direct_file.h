@@ -19,8 +19,8 @@ enum class Room : std::uint8_t {
 };
 
 /// A new file, written from its start in blocks. Uses O_DIRECT if the file system supports it; else buffered: written blocks
-/// go to the disk at once and leave the page cache, so that neither the cache nor a late flush delays other processes.
-/// Everything blocks. make_room() may be called by one thread while another calls the rest: they share no state.
+/// go to the disk at once and leave the page cache, so that neither the cache nor a late flush delays other processes. Every
+/// call blocks. make_room() may be called by one thread while another calls the rest: they share no state.
 class DirectFile {
  public:
   static constexpr std::size_t kAlign = 4096;
@@ -45,9 +45,9 @@ class DirectFile {
   Room make_room(std::uint64_t bytes);
 
   struct Written {
-    std::size_t bytes = 0;  ///< written from the block
+    std::size_t bytes = 0;  ///< bytes of the block that were written
     int error = 0;          ///< errno; 0: all bytes are written
-    bool earlier = false;   ///< the error concerns blocks written before, which may not be on the disk
+    bool earlier = false;   ///< the error concerns earlier blocks, which may not be on the disk
   };
   /// Appends a block, aligned to kAlign; its size is a multiple of kAlign, except the last one of a file.
   Written write(std::span<const std::byte> block);
@@ -58,7 +58,8 @@ class DirectFile {
   /// Waits until everything written is on the disk. Returns the errno, or 0.
   int sync();
 
-  /// Cuts the file to its true size and releases the reserved space behind it; no block may follow. Returns the errno, or 0.
+  /// Cuts the file to its true size and releases the reserved space behind it; no write() may follow. Returns the errno, or
+  /// 0.
   int finish(std::uint64_t size);
 
   /// After finish(): writes a few bytes at the end or over old ones. Returns the errno, or 0.
@@ -79,7 +80,7 @@ class DirectFile {
         step_(settings.reserve_step) {}
 
   void go_through_cache();
-  /// Where nothing can be reserved: looks whether the disk has space for the file up to `bytes`, and a step ahead.
+  /// Used if space cannot be reserved: checks whether the disk has space for the file up to `bytes`, and a step ahead.
   Room look_for(std::uint64_t bytes);
 
   std::string path_;
@@ -87,14 +88,15 @@ class DirectFile {
   bool direct_ = false;
   bool can_reserve_ = true;
   Settings settings_;
-  std::uint64_t step_ = 0;      // bytes to reserve ahead
-  std::uint64_t reserved_ = 0;  // end of the reserved space; without reserving, of the space last seen free
+  std::uint64_t step_ = 0;  // bytes to reserve ahead
+  // End of the reserved space; if space cannot be reserved, end of the space that was free at the last check.
+  std::uint64_t reserved_ = 0;
   std::uint64_t written_ = 0;
-  std::uint64_t flushed_ = 0;  // buffered mode: up to here on the disk and out of the cache
+  std::uint64_t flushed_ = 0;  // buffered mode: the bytes up to here are on the disk and out of the cache
 };
 
-/// True for errors of a full disk: no space, quota. Not for a file at its size limit: then this file reserves no more space,
-/// but the next file does.
+/// True for errors of a full disk: no space, quota. False for a file at its size limit: this file reserves no more space
+/// then, but the next file does.
 bool means_full(int error);
 
 }  // namespace rodeo::storage

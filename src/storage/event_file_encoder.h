@@ -26,12 +26,12 @@ struct EventFileSettings {
   std::uint32_t lumi_block = 0;
   std::string simple_name = {};  ///< if set, files are called <simple_name>._0001.data
   formats::RunParameters run = {};
-  std::uint32_t max_blocks = 0;  ///< per file; 0: no limit
+  std::uint32_t max_blocks = 0;  ///< limit for each file; 0: no limit
   /// Size of a whole file, records included; 0: no limit. The file's header contains it in MiB, rounded up.
   std::uint64_t max_bytes = 0;
   std::vector<std::string> free_strings = {};
   std::optional<formats::ProvableMark> provable = {};  ///< the payload proves itself
-  bool foreign_events = false;                         ///< not made by Rodeo: their ROD data may have any form
+  bool foreign_events = false;                         ///< events that Rodeo did not make: their ROD data may have any form
 };
 
 /// <project>.<run>.<type>_<stream>.daq.RAW._lb<lumi block>._<application>, or the simple name.
@@ -55,24 +55,24 @@ class EventFileEncoder {
   /// make_guid().
   std::span<const std::byte> begin_file(std::time_t now, const std::string& guid);
 
-  /// True if a block of this size belongs into the next file: end this one first. Never true for an empty file.
+  /// True if a block of this size belongs into the next file: end this file first. Never true for an empty file.
   bool must_roll_over(std::size_t block_bytes) const;
 
   /// Returns the record in front of a block, and counts the block. Blocks are smaller than 4 GiB.
   std::array<std::byte, formats::kSeparatorBytes> separator(std::uint32_t block_bytes);
 
-  /// Adds `bytes` to the size of the last block.
+  /// Says that the last block grew by `bytes`: adds them to its size.
   void extend_block(std::size_t bytes);
 
   /// The record after the last block.
   std::array<std::byte, formats::kFileEndBytes> end_file(std::time_t now, bool last_of_sequence);
 
-  // For the current file or, after end_file(), for the closed one:
+  // The following describe the current file or, after end_file(), the closed one:
   std::uint32_t file_number() const { return file_number_; }
-  std::string file_name() const { return base_name() + ".data"; }        ///< of the closed file
-  std::string writing_name() const { return base_name() + ".writing"; }  ///< while it is written
+  std::string file_name() const { return base_name() + ".data"; }        ///< name of the closed file
+  std::string writing_name() const { return base_name() + ".writing"; }  ///< name while the file is written
   std::size_t crc_offset() const { return crc_offset_; }
-  std::uint64_t file_bytes() const { return file_bytes_; }  ///< so far, all records included
+  std::uint64_t file_bytes() const { return file_bytes_; }  ///< size up to now, all records included
   std::uint32_t blocks_in_file() const { return blocks_in_file_; }
   std::uint32_t blocks_in_sequence() const { return blocks_in_sequence_; }
 
@@ -81,7 +81,7 @@ class EventFileEncoder {
 
   EventFileSettings settings_;
   std::string core_name_;
-  std::uint32_t file_number_;  // of the current file; before the first file, its number minus 1
+  std::uint32_t file_number_;  // number of the current file; before the first file, its number minus 1
   std::vector<std::byte> header_;
   std::size_t crc_offset_ = 0;
   std::uint64_t file_bytes_ = 0;

@@ -13,12 +13,12 @@ namespace rodeo::storage {
 
 /// One data block: an event, or other data of a foreign writer.
 struct EventBlock {
-  std::uint32_t number = 0;                ///< from the separator
-  std::uint64_t offset = 0;                ///< of the separator in the file
-  std::span<const std::byte> stored;       ///< the event, as stored in the file
-  std::span<const std::byte> checks = {};  ///< the record of header checks behind it in its block; usually empty
+  std::uint32_t number = 0;                ///< number in the separator
+  std::uint64_t offset = 0;                ///< place of the separator in the file
+  std::span<const std::byte> stored;       ///< the stored event
+  std::span<const std::byte> checks = {};  ///< the record of header checks behind the event in its block; usually empty
 
-  std::size_t bytes() const { return stored.size() + checks.size(); }  ///< of the block
+  std::size_t bytes() const { return stored.size() + checks.size(); }  ///< size of the block
 };
 
 /// Reads a file in memory, which must outlive it. Accepts any bytes. One thread.

@@ -48,7 +48,7 @@ std::unexpected<Error> left_open(const DirectFile& file, const std::string& why)
 struct EventFileSequence::Buffer {
   std::byte* memory = nullptr;
   std::size_t used = 0;
-  std::size_t carried = 0;                // of these, at the front: repeats the end of the last buffer, already written
+  std::size_t carried = 0;  // bytes at the front that repeat the end of the last buffer, which are already written
   std::vector<std::uint64_t> event_ends;  // offsets in the file
 };
 
@@ -57,8 +57,8 @@ struct EventFileSequence::OpenFile {
   std::string closed_path;
   std::size_t header_bytes = 0;
   std::size_t crc_offset = 0;
-  std::uint32_t events_before = 0;  // in earlier files of this sequence
-  std::uint64_t bytes_before = 0;   // of those events
+  std::uint32_t events_before = 0;  // events in earlier files of this sequence
+  std::uint64_t bytes_before = 0;   // bytes of the events in earlier files
   // Used by the writing thread:
   formats::FileDigest digest;
   std::uint64_t ends_seen = 0;
@@ -69,10 +69,10 @@ struct EventFileSequence::OpenFile {
 
 struct EventFileSequence::Job {
   std::shared_ptr<OpenFile> file;
-  Buffer* buffer = nullptr;       // to write and give back; null: none
+  Buffer* buffer = nullptr;       // buffer to write and return; null: none
   bool close = false;             // then close the file
-  bool sync = false;              // or flush it to the disk
-  std::optional<Error> why = {};  // why nothing follows, if the end was not requested
+  bool sync = false;              // then flush the file to the disk
+  std::optional<Error> why = {};  // why no more events follow, if the end was not requested
 };
 
 EventFileSequence::EventFileSequence(Settings settings)
@@ -100,8 +100,8 @@ EventFileSequence::EventFileSequence(Settings settings)
            "`directory`");
   }
   if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
-  // Creating a file is the only test of permissions, read-only mounts and quotas. The file has no name, so a crash leaves
-  // nothing behind; if the file system does not support that, or refuses, a named file is created.
+  // Creating a file is the only test of permissions, read-only mounts and quotas. The file has no name, so a crash leaves no
+  // file behind. If the file system does not support or refuses this, a named file is created.
   if (!base::UniqueFd(::open(settings_.directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600))) {
     const std::string probe = path_of(fmt::format(".{}.{}.probe", core, ::getpid()));
     Result<DirectFile> made = DirectFile::create(probe, settings_.disk);
@@ -110,7 +110,7 @@ EventFileSequence::EventFileSequence(Settings settings)
   }
 
   Result<base::Arena> arena = base::Arena::create(buffer_bytes_ * settings_.buffers);
-  if (!arena) throw SetupError(arena.error().within("cannot have file buffers"));
+  if (!arena) throw SetupError(arena.error().within("cannot allocate file buffers"));
   arena_ = std::move(*arena);
   jobs_.reserve(settings_.buffers);
   for (unsigned i = 0; i < settings_.buffers; ++i) {
@@ -128,7 +128,7 @@ void EventFileSequence::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-// The previous file is closed after the next one is open: only then is it known not to be the last one.
+// Opens the next file, and then closes the previous one: only after the opening is it known not to be the last file.
 Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
   put_header_checks();
   EventFileEncoder next = encoder_;
@@ -192,7 +192,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   event_bytes_ += bytes + checks.size();
   for (const auto& piece : pieces) put(piece);
   put(checks);
-  // The next buffer may know the end of this event as well, if the last buffer was handed over with it.
+  // If the last buffer was handed over with this event, the next buffer may store the end of the event, too.
   if (filling_ == nullptr) filling_ = take_buffer();
   filling_->event_ends.push_back(encoder_.file_bytes());
   events_.fetch_add(1, std::memory_order_relaxed);
@@ -227,10 +227,10 @@ void EventFileSequence::put_header_checks() {
 
 bool EventFileSequence::takes_at_once(std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
-  // An event larger than all buffers is taken once all other data are written.
+  // An event larger than all buffers is accepted once all other data are written.
   if (free_.size() + (filling_ != nullptr ? 1 : 0) == buffers_.size()) return true;
   const std::size_t room = free_.size() * buffer_bytes_ + (filling_ != nullptr ? buffer_bytes_ - filling_->used : 0);
-  // Also needed: the end of this file, the beginning of the next, and a buffer for the end of a flush.
+  // Room is also needed for the end of this file, the beginning of the next one, and a buffer for the end of a flush.
   constexpr std::size_t kRecords = 64 << 10;
   return formats::kSeparatorBytes + bytes + kRecords < room;
 }
@@ -248,7 +248,7 @@ bool EventFileSequence::flush() {
     unflushed_ = false;
     return true;
   }
-  // The disk takes whole blocks: the part in the last one is written again, from the front of the next buffer.
+  // The disk takes whole blocks: the part in the last block is written again, from the front of the next buffer.
   const std::size_t carried = filling_->used % DirectFile::kAlign;
   Buffer* next = nullptr;
   if (carried > 0) {

@@ -37,10 +37,10 @@ class EventFileSequence {
     unsigned buffers = 4;
     std::string thread_name = "file-io";
     std::string when_full = {};  ///< what Status::failure recommends when the disk is full
-    /// Number of its first file. If not 1, files of the sequence with smaller numbers may exist.
+    /// Number of the first file. If not 1, files of the sequence with smaller numbers may exist.
     std::uint32_t first_file_number = 1;
-    /// If the disk fails, events that are not safe are cut off a file that stays open: their sender was refused and has
-    /// stored them elsewhere.
+    /// If the disk fails and a file stays open, events that are not safe are cut off: they were refused, and their sender
+    /// has stored them elsewhere.
     bool keep_only_safe = false;
   };
 
@@ -59,19 +59,19 @@ class EventFileSequence {
   /// is full or fails; the last file is then closed or given up: Status::failure says which.
   Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
-  /// True if append() of an event of this size would not wait for the disk, provided the disk has room. By the appending
+  /// True if append() of an event of this size would not wait for the disk, provided the disk has room. For the appending
   /// thread.
   bool takes_at_once(std::size_t bytes) const;
 
-  /// Requests that everything taken so far becomes safe: written and flushed to the disk, also the part of a buffer. Does
-  /// not wait; false: all buffers wait for the disk, call it again later. By the appending thread.
+  /// Requests that all events accepted up to now become safe: written and flushed to the disk, also a partly filled buffer.
+  /// Does not wait. False: all buffers wait for the disk; call it again later. For the appending thread.
   bool flush();
 
   /// The number of events, in the order taken, that are on the disk even if this process or host fails. It never decreases.
   /// After a failure it is final: further events are lost. Any thread.
   std::uint64_t safe_events() const { return safe_events_.load(std::memory_order_acquire); }
 
-  /// True if the disk has failed or is full: nothing more is taken, and safe_events() is final. Any thread.
+  /// True if the disk has failed or is full: no more events are accepted, and safe_events() is final. Any thread.
   bool over() const { return over_.load(std::memory_order_acquire); }
 
   /// For tests of a slow disk: delays each write by this time. Any thread.
@@ -79,28 +79,28 @@ class EventFileSequence {
 
   /// Requests the end without waiting. Once closed() is true, close() returns at once.
   void end();
-  /// True when everything is closed. Any thread.
+  /// True when all files are closed. Any thread.
   bool closed() const { return done_.load(std::memory_order_acquire); }
 
-  /// Closes the last file and ends the thread. Then every event taken is on disk or counted as lost. Repeated calls are
+  /// Closes the last file and ends the thread. Then every accepted event is on disk or counted as lost. Repeated calls are
   /// harmless.
   void close();
 
-  /// The files it has made, with their names during writing. After close(), a file that Status::files does not list (as
-  /// .data) was given up: it still exists under this name, or was removed. By the appending thread.
+  /// The files that were made, with their names during writing. After close(), a file that Status::files does not list (as
+  /// .data) was given up: it still exists under this name, or was removed. For the appending thread.
   const std::vector<std::string>& made() const { return made_; }
 
   struct Status {
     std::vector<FragmentConsumer::File> files;
     std::uint64_t events = 0;         ///< accepted by append()
     std::uint64_t events_lost = 0;    ///< accepted, but the disk failed before they were written
-    std::uint64_t bytes_written = 0;  ///< to disk so far, records included
-    std::uint64_t waits = 0;          ///< how often append() had to wait for the disk
+    std::uint64_t bytes_written = 0;  ///< bytes on disk up to now, records included
+    std::uint64_t waits = 0;          ///< number of times that append() had to wait for the disk
     bool direct = false;              ///< O_DIRECT is used
-    double cpu_seconds = 0;           ///< of the writing thread
+    double cpu_seconds = 0;           ///< CPU time of the writing thread
     std::string failure;              ///< the reason for the end, the fate of the last file, and what to do
     std::string cause;                ///< the reason alone, without the file
-    std::string code;                 ///< of the failure
+    std::string code;                 ///< error code of the failure
   };
   Status status() const;
 
@@ -123,7 +123,7 @@ class EventFileSequence {
 
   void run();
   void write(Job& job);
-  // What happened to the file; an error: the disk failed, and `next` says what happened to the file.
+  // Returns what happened to the file. Error: the disk failed; `next` says what happened to the file.
   Result<std::string> seal(OpenFile& file, const formats::FileDigest& digest, std::uint64_t events);
   Result<std::string> salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes);
   void fail(const Job& job, std::optional<Error> why, const Result<std::string>& outcome);
@@ -138,8 +138,8 @@ class EventFileSequence {
   std::vector<std::string> made_;
   std::shared_ptr<OpenFile> file_;
   Buffer* filling_ = nullptr;
-  // Checks of events that are in no record yet. While there are some, the separator of the last event is still in the buffer
-  // being filled.
+  // Checks of events that are in no record yet. While the list has checks, the separator of the last event is still in the
+  // buffer being filled.
   formats::HeaderCheckList checks_;
   std::byte* last_separator_ = nullptr;
   bool with_checks_ = true;
@@ -151,7 +151,7 @@ class EventFileSequence {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Buffer*> free_;
-  std::vector<Job> jobs_;  // in order; each has a buffer, except possibly one that closes a file
+  std::vector<Job> jobs_;  // the jobs in order; each has a buffer, except possibly one that closes a file
   bool ending_ = false;
   std::vector<FragmentConsumer::File> files_;
   std::string failure_;

@@ -1,5 +1,5 @@
-// Reads one event file from first to last event, for code that makes new files of them: complete files only, checked while
-// reading.
+// Reads one event file from first to last event, for code that makes new files of the events. Accepts complete files only,
+// and checks them while reading.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace rodeo::storage {
 /// An event in place. It keeps its file mapped.
 struct WalkedEvent {
   std::shared_ptr<const base::MappedFile> file;
-  std::uint32_t number = 0;           ///< of its data block
-  std::uint64_t offset = 0;           ///< of the event in the file
-  std::span<const std::byte> stored;  ///< as stored
+  std::uint32_t number = 0;           ///< number of the event's data block
+  std::uint64_t offset = 0;           ///< place of the event in the file
+  std::span<const std::byte> stored;  ///< the stored bytes of the event
   bool compressed_block = false;      ///< `stored` is the whole event as a zlib stream
-  formats::EventFields fields = {};   ///< from its header
-  bool whole = true;                  ///< it decodes, and its checksums are right
-  std::string damage = {};            ///< otherwise: the fault
+  formats::EventFields fields = {};   ///< fields of the event's header
+  bool whole = true;                  ///< the event decodes, and its checksums are right
+  std::string damage = {};            ///< the fault of an event that is not whole
 
-  /// Its bytes: in place, or decompressed into `buffer`.
+  /// The bytes of the event: in place, or decompressed into `buffer`.
   std::span<const std::byte> bytes(std::vector<std::byte>& buffer) const;
 };
 
@@ -45,8 +45,8 @@ class EventFileWalk {
   const formats::DecodedFileHeader& header() const { return header_; }
   std::uint64_t bytes() const { return mapped_->bytes().size(); }
 
-  /// The next event; nothing at the end, if the checks of the file are right. Error data.damaged: it cannot be read further,
-  /// or its checks fail; file.shrunk.
+  /// The next event; nothing at the end, if the checks of the file are right. Errors: data.damaged (the file cannot be read
+  /// further, or its checks fail), file.shrunk.
   Result<std::optional<WalkedEvent>> next();
 
   /// Bytes of records and events that next() has read.

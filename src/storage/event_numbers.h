@@ -9,9 +9,9 @@
 
 namespace rodeo::storage {
 
-/// Receives the events of one file in order. Numbers may be damaged, too: a number that is too high counts if later numbers
-/// or the end record continue it, or if bytes before it were unreadable. The first number does not count if later numbers
-/// are lower.
+/// Receives the events of one file in order. Numbers may be damaged, too. A number that is too high is accepted if later
+/// numbers or the end record continue it, or if bytes before it were unreadable. The first number is ignored if later
+/// numbers are lower.
 class EventNumbers {
  public:
   /// Adds gaps to `findings`, each at the offset of the next event.
@@ -40,7 +40,7 @@ class EventNumbers {
     std::uint64_t to = 0;
     std::uint64_t offset = 0;
     bool damage = false;
-    std::uint64_t unnamed = 0;  // events without number after it
+    std::uint64_t unnamed = 0;  // events without a number after this one
   };
 
   void begin_near(std::uint32_t number) { last_ = first_ = std::uint64_t{number} - 1; }
@@ -51,10 +51,10 @@ class EventNumbers {
   formats::Findings& findings_;
   std::optional<std::uint64_t> last_;  // number of the last event with a number
   std::uint64_t first_ = 0;            // number before the first event
-  bool confirmed_ = false;             // it was set, or a second number continued the first
-  std::uint64_t unnamed_ = 0;          // events without number after the last one with a number
-  std::uint64_t damaged_ = 0;          // number of a damaged separator after it
-  std::optional<Jump> jump_;           // a number that does not count yet
+  bool confirmed_ = false;             // the first number was set, or a second number continued it
+  std::uint64_t unnamed_ = 0;          // events without a number after the last event with a number
+  std::uint64_t damaged_ = 0;          // number of a damaged separator after the last event
+  std::optional<Jump> jump_;           // a number that is not accepted yet
   std::uint64_t missing_ = 0;
 };
 

@@ -12,7 +12,7 @@ Decoded<EventPlaces> EventPlaces::open(std::span<const std::byte> file) {
   return EventPlaces(file, RODEO_TRY(EventFileReader::open(file)));
 }
 
-// Finds the next block; false at any kind of end.
+// Finds the next block; false at the end of the blocks, whatever the reason.
 bool EventPlaces::step() {
   const Decoded<std::optional<EventBlock>> next = reader_.next();
   if (!next || !*next) {

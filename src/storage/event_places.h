@@ -24,24 +24,24 @@ class EventPlaces {
   bool has(std::size_t i);
   /// The number of events: reads to the end.
   std::size_t count();
-  /// A place found so far, for which has() was true.
+  /// A place that was found already: has() was true for it.
   const formats::EventPlace& operator[](std::size_t i) const { return places_[i]; }
   std::span<const formats::EventPlace> found() const { return places_; }
 
   /// The event of a data block; see EventFileReader::event().
   std::span<const std::byte> event(std::size_t i, std::vector<std::byte>& buffer) const;
 
-  /// Once has() was false: the end record, or empty if there is none.
+  /// The end record, or empty if there is none; valid once has() was false.
   const std::optional<formats::FileEnd>& end() const { return end_; }
   const std::optional<formats::DecodeError>& damage() const { return damage_; }
 
-  /// Continues with the same file after it has grown, behind the last whole event.
+  /// Continues with the same file after it has grown, after the last whole event.
   void go_on(std::span<const std::byte> file);
 
   /// Takes the places from the index of `path`, if it exists, is whole, and belongs to this file.
   bool load(const std::string& path);
-  /// Stores them for load(), if the file was closed. False if it was not, or the index cannot be written: then the file is
-  /// read again next time.
+  /// Stores the places for load(), if the file was closed. False if the file was not closed, or the index cannot be written:
+  /// then the file is read again next time.
   bool keep(const std::string& path);
 
  private:

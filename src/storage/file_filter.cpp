@@ -16,7 +16,7 @@ using namespace formats;
 namespace {
 
 constexpr std::size_t kNamed = 20;
-constexpr std::size_t kMostStreams = 64;  // each has its own buffers
+constexpr std::size_t kMostStreams = 64;  // limit for new files, because each stream has its own buffers
 
 FilterCounter counter_of(FilterVerdict verdict) {
   switch (verdict) {
@@ -44,7 +44,7 @@ class Outputs {
     std::vector<std::string> streams{std::string()};
     if (settings_.by_stream) {
       streams = streams_of(event);
-      // Only the wanted streams, if the filter names some.
+      // Keeps only the wanted streams, if the filter names some.
       if (!settings_.filter.streams.empty())
         std::erase_if(streams, [&](const std::string& stream) { return !settings_.filter.streams.contains(stream); });
       if (streams.empty()) streams.emplace_back("no_stream");
@@ -107,7 +107,7 @@ Result<FilterReport> filter_files(const FilterSettings& settings, const Progress
     origins.push_back(FileOrigin::of(path, file.header(), file.bytes()));
     records.add(file.header());
   }
-  RODEO_TRY(by_writer(std::move(origins)));  // checks: one run, no file twice
+  RODEO_TRY(by_writer(std::move(origins)));  // checks that the files are of one run, and no file occurs twice
   EventFileSettings like = records.settings();
   like.max_bytes = settings.max_bytes;
   like.max_blocks = settings.max_events;

@@ -18,7 +18,7 @@
 
 namespace rodeo::storage {
 
-/// Every event read is `kept`, or counted for the first condition that it does not meet.
+/// Each event is `kept`, or counted for the first condition that it does not meet.
 enum class FilterCounter : std::uint8_t {
   events_in,
   kept,
@@ -36,13 +36,13 @@ enum class FilterCounter : std::uint8_t {
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FilterCounter::count)> kFilterCounters = {{
     {"events_in", "events", "Events that were read."},
     {"kept", "events", "Events that meet every condition."},
-    {"other_status", "events", "Events of another status. Not in."},
-    {"other_stream", "events", "Events of other streams. Not in."},
-    {"other_trigger_type", "events", "Events of another trigger type. Not in."},
-    {"other_l1id", "events", "Events whose L1 id is outside the range. Not in."},
-    {"refused", "events", "Events that the Python function rejected. Not in."},
-    {"timed_out", "events", "Events for which the Python function exceeded the time limit (--hang). Not in."},
-    {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
+    {"other_status", "events", "Events of another status. Not written."},
+    {"other_stream", "events", "Events of other streams. Not written."},
+    {"other_trigger_type", "events", "Events of another trigger type. Not written."},
+    {"other_l1id", "events", "Events whose L1 id is outside the range. Not written."},
+    {"refused", "events", "Events that the Python function rejected. Not written."},
+    {"timed_out", "events", "Events for which the Python function exceeded the time limit (--hang). Not written."},
+    {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not written."},
     {"events_out", "events", "Events written, counted once for each stream if files are split by stream."},
 }};
 
@@ -50,20 +50,20 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FilterCo
 enum class Wanted : std::uint8_t { no, yes, timed_out };
 
 struct FilterSettings {
-  std::vector<std::string> files;  ///< in this order
+  std::vector<std::string> files;  ///< the files, in this order
   formats::EventFilter filter = {};
   DerivedTarget output = {};
   bool by_stream = false;  ///< separate files for each stream: <name>.<stream>._0001.data
   std::uint64_t max_bytes = 0;
   std::uint32_t max_events = 0;
   std::string says = {};  ///< the conditions, as text for the new files
-  /// A further condition, called for each event read, in order, also for damaged ones. May be empty.
+  /// A further condition. It is called for each event, in order, also for damaged events. May be empty.
   std::function<Result<Wanted>(const WalkedEvent&)> wants = {};
 };
 
 struct FilterReport {
   std::array<std::uint64_t, static_cast<std::size_t>(FilterCounter::count)> counts = {};
-  std::vector<std::string> named;  ///< the first damaged events
+  std::vector<std::string> named;  ///< descriptions of the first damaged events
   std::vector<FragmentConsumer::File> files;
 
   std::uint64_t count(FilterCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }

@@ -33,7 +33,7 @@ bool starts_like_a_block(std::uint32_t word) {
   return family == 0xabcd || family == 0xabce || (family & 0xc0ff) == 0xc0ce;
 }
 
-// True if at least two of the first bytes of a start record match: one alone may be chance.
+// True if at least two of the first words of a start record match: one alone may match by chance.
 bool starts_like_an_event_file(std::span<const std::byte> file) {
   std::array<std::byte, kWordBytes> marker;
   store_word(marker.data(), kFileStartMarker);
@@ -157,7 +157,7 @@ constexpr Magic kMagics[] = {
     {0, "SQLite format 3\0"sv, "an SQLite database", "sqlite3; `rodeo runs` if it is a run database"},
     {0, "PAR1"sv, "a Parquet file", "pyarrow, pandas"},
     {0, "\x93NUMPY"sv, "a NumPy array", "numpy.load"},
-    {0, "\x7f\x45LF"sv, "a program or library (ELF)", "no program of Rodeo: it contains no data"},
+    {0, "\x7f\x45LF"sv, "a program or library (ELF)", "no program of Rodeo, because it contains no data"},
     {0, "\xd4\xc3\xb2\xa1"sv, "captured network packets (pcap)", "wireshark, tcpdump"},
     {0, "\x0a\x0d\x0d\x0a"sv, "captured network packets (pcapng)", "wireshark, tcpdump"},
     {0, "\x00\x80\x4d\x49"sv, "a MIDAS file", "MIDAS (mdump), midas.file_reader in Python"},
@@ -205,7 +205,7 @@ OtherFile describe_other(std::span<const std::byte> file) {
   if (file.size() < kWordBytes)
     return {fmt::format("{} byte{}: too short to be a data file", file.size(), file.size() == 1 ? "" : "s"), "nothing"};
   if (is_text(file)) return {"text", "an editor"};
-  return {"of no format that Rodeo knows", "the software that wrote it"};
+  return {"in an unknown format", "the software that wrote it"};
 }
 
 Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::string& path) {
@@ -217,8 +217,8 @@ Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::s
               "space was reserved but not written, or the disk lost it; `rodeo data recover` saves its whole events"};
     default: {
       const OtherFile other = describe_other(file);
-      return {kind == FileKind::other_version ? "data.other_version" : "data.unknown_kind", "is not ours: " + other.what,
-              path, "read by: " + other.reader};
+      return {kind == FileKind::other_version ? "data.other_version" : "data.unknown_kind",
+              "is not readable by Rodeo: " + other.what, path, "read by: " + other.reader};
     }
   }
 }

@@ -1,5 +1,5 @@
-// Recognizes a data file by its bytes: an event file, a recording, a dump, or a file of other origin or version, with a
-// program that reads it.
+// Recognizes a data file by its bytes: an event file, a recording, a dump, or a file of other origin or version. For such a
+// file it names a program that reads it.
 #pragma once
 
 #include <cstddef>
@@ -35,10 +35,10 @@ struct OtherFile {
 OtherFile describe_other(std::span<const std::byte> file);
 
 /// The reason why Rodeo cannot read a file: data.empty, data.zeros, data.other_version, data.unknown_kind. Only for kinds
-/// that are not ours.
+/// that Rodeo does not read.
 Error no_data_error(FileKind kind, std::span<const std::byte> file, const std::string& path);
 
-/// The same for a file that must be an event file; for recordings and dumps, data.recording.
+/// no_data_error() for a file that must be an event file; for recordings and dumps, data.recording.
 Error no_event_file(FileKind kind, std::span<const std::byte> file, const std::string& path);
 
 }  // namespace rodeo::storage

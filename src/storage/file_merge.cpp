@@ -27,7 +27,7 @@ class Writer {
  public:
   explicit Writer(const WriterFiles& files) : files_(files) {}
 
-  /// The next event; nothing after the last.
+  /// The next event; nothing after the last one.
   Result<std::optional<WalkedEvent>> next(const Progress& progress) {
     while (true) {
       if (!walk_) {
@@ -117,7 +117,7 @@ class Merging {
     std::set<std::size_t> there;
     for (std::size_t i = 0; i < together.size(); ++i) {
       Buffers& buffers = buffers_[i];
-      // Both decode: the walk has checked them.
+      // Both events decode: the walk has checked them.
       const FullEventView view = *decode_full_event(together[i].event.bytes(buffers.block));
       pieces_.push_back({view, *view.robs(buffers.payload)});
       there.insert(together[i].writer);

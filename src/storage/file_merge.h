@@ -19,7 +19,7 @@
 
 namespace rodeo::storage {
 
-/// Every event read goes into one event written, or into one of the counters marked "Not in".
+/// Every event read is part of one written event, or counted by one of the counters marked "Not written".
 enum class MergeCounter : std::uint8_t {
   events_in,
   events_out,
@@ -40,24 +40,25 @@ enum class MergeCounter : std::uint8_t {
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(MergeCounter::count)> kMergeCounters = {{
     {"events_in", "events", "Events that were read."},
     {"events_out", "events", "Events that were written."},
-    {"merged_in", "events", "Events read that are, whole or in part, in an event written."},
-    {"duplicate_events", "events", "Events without new data: each of their ROBs existed already, byte for byte. Not in."},
-    {"contradicting_events", "events", "Events whose ROBs all existed already, some with other bytes. Not in."},
-    {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
-    {"complete_events", "events", "Events written that have every ROB."},
-    {"incomplete_events", "events", "Events written that lack some ROB: flagged, with the ROBs that are missing."},
+    {"merged_in", "events", "Events that are, whole or in part, in a written event."},
+    {"duplicate_events", "events",
+     "Events without new data: each of their ROBs existed already, byte for byte. Not written."},
+    {"contradicting_events", "events", "Events whose ROBs all existed already, some with other bytes. Not written."},
+    {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not written."},
+    {"complete_events", "events", "Written events that have every ROB."},
+    {"incomplete_events", "events", "Written events that lack some ROB; they are flagged and list the missing ROBs."},
     {"duplicate_robs", "fragments", "Fragments that existed already, byte for byte."},
-    {"contradicting_robs", "fragments", "Further, different fragments of a ROB in one event: the first was kept."},
+    {"contradicting_robs", "fragments", "Different fragments of a ROB in one event; only the first is kept."},
     {"missing_robs", "fragments", "Fragments that partial events lack."},
-    {"bcid_differs", "events", "Events written whose fragments do not agree on the BCID: flagged."},
-    {"trigger_type_differs", "events", "Events written whose fragments do not agree on the trigger type: flagged."},
+    {"bcid_differs", "events", "Written events whose fragments do not agree on the BCID; they are flagged."},
+    {"trigger_type_differs", "events", "Written events whose fragments do not agree on the trigger type; they are flagged."},
 }};
 
 struct MergeSettings {
   std::vector<std::string> files;
   DerivedTarget output = {};
   std::size_t window = 1000;    ///< events of a writer that may be out of order
-  std::uint64_t max_bytes = 0;  ///< of a new file; 0: no limit
+  std::uint64_t max_bytes = 0;  ///< limit for each new file; 0: no limit
   std::uint32_t max_events = 0;
 };
 
@@ -65,9 +66,9 @@ struct MergeReport {
   std::vector<WriterFiles> writers;
   std::array<std::uint64_t, static_cast<std::size_t>(MergeCounter::count)> counts = {};
   std::uint64_t named_total = 0;
-  std::vector<std::string> named;  ///< the first events that could not go in unchanged, with the reason
+  std::vector<std::string> named;  ///< descriptions of the first events that could not be written unchanged, with the reason
   std::size_t most_held = 0;       ///< highest number of events held at a time
-  bool by_global_id = false;       ///< false: by L1 id and order: some file does not promise unique global ids
+  bool by_global_id = false;       ///< false: by L1 id and order, because some file does not promise unique global ids
   std::vector<FragmentConsumer::File> files;
 
   std::uint64_t count(MergeCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }

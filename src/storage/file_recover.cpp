@@ -66,7 +66,7 @@ class Scanner {
 
   Result<ScanTotals> run() {
     std::size_t at = start();
-    std::optional<FileEnd> end;  // no whole event follows it
+    std::optional<FileEnd> end;  // the end record, if no whole event follows it
     std::size_t end_at = 0;
     while (at < file_.size()) {
       const std::size_t before = at;
@@ -134,7 +134,8 @@ class Scanner {
     if (!event || !is_whole(event->words.bytes(), "event without a separator", at)) return {};
     next = at + event->words.bytes().size();
     numbers_.found({}, at, at > known_up_to_);
-    // Its number is unknown. If the next number is right, its check proves the header; otherwise nothing is known.
+    // The number of this event is unknown. If the next number is right, its check proves the header; otherwise nothing is
+    // known.
     const HeaderProof proof = proof_of(event->words.bytes(), at, ++last_number_);
     return keep(event->words.bytes(), at, proof == HeaderProof::holds ? proof : HeaderProof::none);
   }
@@ -204,8 +205,8 @@ class Scanner {
   std::size_t damaged_up_to_ = 0;
   std::size_t reported_up_to_ = 0;
   std::uint32_t run_number_ = 0;
-  std::uint32_t last_number_ = 0;  // of the last data block
-  std::uint64_t part_ = 0;         // end records so far
+  std::uint32_t last_number_ = 0;  // number of the last data block
+  std::uint64_t part_ = 0;         // number of end records up to now
   bool compressed_ = false;
 };
 
@@ -219,11 +220,12 @@ class HeaderDoubts {
     Replacement right;
   };
 
-  // `damaged`: there is known damage. Otherwise times and ids may be out of order because the events were. `recovered`:
-  // events may be marked by an earlier recovery. `whole`: whole events of a farm, each with its own stream tags.
+  // `damaged`: there is known damage. Otherwise events that were written out of order explain times and ids out of order.
+  // `recovered`: events may be marked by an earlier recovery. `whole`: whole events of a farm, each with its own stream
+  // tags.
   HeaderDoubts(bool damaged, bool recovered, bool whole) : damaged_(damaged), recovered_(recovered), whole_(whole) {}
 
-  // For files that do not compress whole events.
+  // Adds an event; call it only for files that do not compress whole events.
   void add(std::uint64_t event, const FoundEvent& found) {
     const Decoded<FullEventView> view = decode_full_event(found.stored);
     if (found.part != std::exchange(part_, found.part)) begin_anew();
@@ -253,15 +255,15 @@ class HeaderDoubts {
     std::vector<std::uint32_t> header;
   };
 
-  // The next events are unrelated to those before.
+  // Says that the next events are unrelated to those before.
   void begin_anew() {
     if (seen_.size() == 3) compare(seen_[2], seen_[0], seen_[1]);
     seen_.clear();
     judged_first_ = false;
   }
 
-  // Header words that agree in two neighbouring events must agree in this event, too, except for those that belong to each
-  // event alone.
+  // Compares a header with two neighbours: words that agree in both must agree in this event, too, except for words that
+  // belong to each event alone.
   void compare(const Seen& event, const Seen& one, const Seen& other) {
     if (event.header.size() != one.header.size() || event.header.size() != other.header.size()) return;
     for (std::size_t word = kVersion; word < event.header.size(); ++word) {
@@ -298,7 +300,7 @@ class HeaderDoubts {
   bool whole_;
   bool judged_first_ = false;
   std::uint64_t part_ = 0;
-  std::vector<Seen> seen_;  // the last three
+  std::vector<Seen> seen_;  // the last three events
   std::vector<Doubt> doubts_;
   std::vector<std::byte> buffer_;
 };
@@ -347,7 +349,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   // The first pass counts and checks, because the new file's header contains the result.
   std::uint32_t run_number = 0;
   std::uint64_t events = 0;
-  std::vector<std::uint64_t> sums;  // by event, to find duplicates
+  std::vector<std::uint64_t> sums;  // checksums of the events, to find duplicates
   std::vector<bool> proven;
   std::set<std::uint64_t> marked;
   Findings wrong_headers;
@@ -389,7 +391,7 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
     if (proven[doubt.event]) continue;
     marked.insert(doubt.event);
     right.push_back(doubt.right);
-    result.scan.findings.add(doubt.right.offset, fmt::format("event header: the word is {:#x}, its context says {:#x}",
+    result.scan.findings.add(doubt.right.offset, fmt::format("event header: the word is {:#x}, but its context gives {:#x}",
                                                              load_word(file.data() + doubt.right.offset), doubt.right.word));
   }
   result.headers_proven =

@@ -1,5 +1,5 @@
-// Files that exist complete or not at all: written from first to last byte, renamed, sealed. Never overwrites an existing
-// file.
+// Files that either exist completely or do not exist: written from first to last byte, renamed, sealed. Never overwrites an
+// existing file.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace rodeo::storage {
 /// exist.
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes);
 
-/// Renames, but never over an existing file: error "file.exists". On file systems that cannot do it in one step, checks
-/// before.
+/// Renames, but never over an existing file: error "file.exists". File systems that cannot do this in one step are checked
+/// first.
 Result<void> rename_new(const std::string& from, const std::string& to);
 
 /// Completes a finished file: writes the CRC digits, flushes it to the disk, renames it to `closed` (never over an existing

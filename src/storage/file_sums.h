@@ -11,8 +11,8 @@
 namespace rodeo::storage {
 
 struct FileSums {
-  std::uint32_t adler32 = 1;  ///< of the file as it is: the value for a catalogue
-  std::uint32_t crc32 = 0;    ///< of the file with '0' for its CRC digits, if their offset was given
+  std::uint32_t adler32 = 1;  ///< checksum of the file as it is: the value for a catalogue
+  std::uint32_t crc32 = 0;    ///< checksum of the file with '0' for its CRC digits, if their offset was given
 };
 
 /// The result does not depend on the number of threads. `crc_digits`: offset of the CRC digits, inside the file.

@@ -55,7 +55,7 @@ void check_crc(std::span<const std::byte> file, std::uint32_t crc, EventFileRepo
   } else if (report.crc == FileCrc::open) {
     report.findings.add(at, "the file was never closed: its CRC is still open");
   } else if (report.crc == FileCrc::wrong) {
-    report.findings.add(at, fmt::format("the CRC-32 over the whole file is not {}, as the file says", digits));
+    report.findings.add(at, fmt::format("the CRC-32 over the whole file is not {}, the value in the file", digits));
   }
 }
 
@@ -87,7 +87,7 @@ void check_end(const EventFileReport& report, std::uint64_t position, std::uint3
   if (end.last_file > 1) findings.add(at + 32, fmt::format("end record: status is {}, not 0 or 1", end.last_file));
 }
 
-// The reason why no record could be read at its place.
+// The reason why no record could be read at its place, as text.
 std::string why_it_ends(const DecodeError& error, bool at_end) {
   if (at_end) return "the file ends without an end record: it was not closed, or was cut";
   if (error.fault != DecodeFault::too_large) return error.what();
@@ -95,18 +95,17 @@ std::string why_it_ends(const DecodeError& error, bool at_end) {
                      error.found, error.expected);
 }
 
-// Blocks that one thread checks at a time, and the findings. The thread that takes a batch reads the records between its
-// blocks.
+// Blocks that one thread checks at a time, and the findings. Each thread reads the records between the blocks of its batch.
 struct Batch {
   struct Block {
     EventBlock block;
-    std::optional<std::uint32_t> expected;  // the number it should have, if its number is wrong
+    std::optional<std::uint32_t> expected;  // the number that the block should have, if its number is wrong
   };
   std::size_t index = 0;
   std::vector<Block> blocks;
   Findings wrong_headers;
   std::uint64_t bytes = 0;
-  std::optional<Finding> end;  // place and reason, if no record could be read after them
+  std::optional<Finding> end;  // place and reason, if no record could be read after the blocks
 };
 
 constexpr std::uint64_t kBatchBytes = 1 << 20;
@@ -199,7 +198,7 @@ class BatchedWalk {
   std::size_t taken_ = 0;
   std::uint32_t last_number_ = 0;
   std::size_t put_ = 0;
-  std::map<std::size_t, Findings> waiting_;  // waiting for earlier batches
+  std::map<std::size_t, Findings> waiting_;  // findings that wait for earlier batches
 };
 
 Findings check(const Batch& batch, const EventFileReader& reader, EventChecker& checker, std::vector<std::byte>& buffer) {

@@ -1,5 +1,5 @@
-// Checks that a data file is as it was written: structure, totals, checksums, CRC over the whole file, and every byte of
-// provable payload.
+// Checks that a data file is unchanged since it was written: structure, totals, checksums, CRC over the whole file, and
+// every byte of provable payload.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace rodeo::storage {
 
-/// Whether the file as a whole is protected, and the result.
+/// The protection of the file as a whole, and the result of its check.
 enum class FileCrc : std::uint8_t {
   holds,
   wrong,
@@ -27,11 +27,12 @@ enum class FileCrc : std::uint8_t {
 
 struct EventFileReport {
   std::uint64_t bytes = 0;
-  std::uint32_t adler32 = 1;  ///< of the whole file: the value for a catalogue
+  std::uint32_t adler32 = 1;  ///< checksum of the whole file: the value for a catalogue
   std::optional<formats::DecodedFileHeader> header;
-  std::optional<formats::FileEnd> end;  ///< none: the file was not closed, or was cut, or see `unread`
+  /// The end record; nothing: the file was not closed, or was cut, or reading stopped (`unread`).
+  std::optional<formats::FileEnd> end;
   std::optional<formats::Finding>
-      unread;  ///< place and reason, if reading stopped: the rest, the end record included, is unknown
+      unread;  ///< place and reason, if reading stopped: the rest, with the end record, is unknown
   FileCrc crc = FileCrc::foreign;
   std::uint64_t blocks = 0;
   std::uint64_t block_bytes = 0;
@@ -43,8 +44,8 @@ struct EventFileReport {
   bool ours() const { return crc != FileCrc::foreign; }
   bool sound() const { return findings.total() == 0; }
 
-  /// Not sound, but as it was written: the CRC-32 over the whole file is right, and all findings are chunks that were wrong
-  /// before they were written. A recovery would change nothing.
+  /// True if the file is not sound, but unchanged since it was written: the CRC-32 over the whole file is right, and all
+  /// findings are chunks that were wrong before they were written. A recovery would change nothing.
   bool wrong_as_written() const { return !sound() && crc == FileCrc::holds && findings.total() == totals.wrong_chunks; }
 
   /// Kinds of damage that no check here can detect, one sentence each; only foreign files have such gaps.
@@ -73,7 +74,7 @@ formats::EventExpectations expectations_of(const formats::DecodedFileHeader& hea
 struct VerifyOptions {
   bool prove = true;       ///< check provable chunks against the data sent
   unsigned threads = 1;    ///< threads that check events
-  Progress progress = {};  ///< gets every byte of the file twice: for the sums over it, and for its events
+  Progress progress = {};  ///< gets every byte of the file twice: for the checksums, and for the events
 };
 
 /// The report does not depend on the number of threads.

@@ -13,7 +13,7 @@ void JoinedRecords::add(const formats::DecodedFileHeader& header) {
   all_name_robs_ = all_name_robs_ && !named.empty();
   all_have_global_ids_ = all_have_global_ids_ && formats::IdsMark::parse(header.free_string(formats::kIdsKey));
   robs_.insert(named.begin(), named.end());
-  // New files do not compress whole events.
+  // New files do not compress whole events, so this string goes.
   std::erase_if(one.free_strings, [](const std::string& text) { return text.starts_with("Compression="); });
   if (!settings_) {
     settings_ = std::move(one);

@@ -9,8 +9,8 @@
 
 namespace rodeo::storage {
 
-/// Receives the header of each file. Keeps the free strings common to all, the links of every ROB, and the payload mark if
-/// it is the same in all.
+/// Receives the header of each file. Keeps the free strings common to all files, the links of every ROB, and the payload
+/// mark if all files have the same one.
 class JoinedRecords {
  public:
   void add(const formats::DecodedFileHeader& header);
@@ -18,11 +18,11 @@ class JoinedRecords {
   /// The settings for the new files; at least one header must have been added.
   const EventFileSettings& settings() const { return *settings_; }
 
-  /// All ROBs in the headers.
+  /// All ROBs that the headers name.
   const std::set<SourceId>& robs() const { return robs_; }
-  /// Every header names ROBs.
+  /// True if every header names ROBs.
   bool all_name_robs() const { return all_name_robs_; }
-  /// Every header states that global ids never repeat within the run.
+  /// True if every header states that global ids never repeat within the run.
   bool all_have_global_ids() const { return all_have_global_ids_; }
 
  private:

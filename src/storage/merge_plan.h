@@ -16,7 +16,7 @@
 namespace rodeo::storage {
 
 /// Pure: no files, no clock. Holds at most `window` events of each writer, however long the files are. Uses the global id,
-/// or the L1 id. L1 ids that wrap (256 event counter resets) continue, if neighbouring events are less than half of that
+/// or the L1 id. L1 ids that wrap (256 event counter resets) continue, if neighbouring events are less than 128 resets
 /// apart. One thread.
 ///
 ///     while (true) {
@@ -43,7 +43,7 @@ class MergePlan {
   }
 
   /// Adds the next event of a writer, in the order of its files. False: next() has already returned events of this or a
-  /// later id, so that the event cannot be placed; it is not taken.
+  /// later id, so the event cannot be placed and is refused.
   bool add(std::size_t writer, L1Id id, Event event) {
     const std::int64_t near = writers_[writer].last ? *writers_[writer].last : reference_.value_or(id.value);
     return add_key(writer, near + static_cast<std::int32_t>(id.value - static_cast<std::uint32_t>(near)), std::move(event));
@@ -93,14 +93,14 @@ class MergePlan {
     bool operator<(const Waiting& other) const { return key != other.key ? key > other.key : order > other.order; }
   };
   struct Writer {
-    std::priority_queue<Waiting> waiting;  // the lowest id on top
-    std::optional<std::int64_t> last;      // id, unwrapped
+    std::priority_queue<Waiting> waiting;  // events that wait; the lowest id is on top
+    std::optional<std::int64_t> last;      // the last id, unwrapped
     bool ended = false;
   };
 
   const std::size_t window_;
   std::vector<Writer> writers_;
-  std::optional<std::int64_t> reference_;  // the first id of all
+  std::optional<std::int64_t> reference_;  // the first id of all events
   std::optional<std::int64_t> given_;      // the last id that next() returned
   std::uint64_t order_ = 0;
   std::size_t held_ = 0;

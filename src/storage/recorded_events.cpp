@@ -22,7 +22,7 @@ using namespace formats;
 
 namespace {
 
-/// Turns the L1 ids of a link into numbers that continue when the bits wrap: each id becomes the number nearest to `near`.
+/// Turns the L1 ids of a link into numbers that continue when the bits wrap. Each id becomes the number nearest to `near`.
 class Unwrapped {
  public:
   explicit Unwrapped(std::uint32_t bits) : bits_(bits) {}
@@ -44,7 +44,7 @@ class TableMaker {
 
   TableMaker(std::span<const std::byte> file, L1IdField field) : file_(file), field_(field), unwrapped_(field.bits) {}
 
-  /// For the decoder.
+  /// The pieces that the decoder found:
   JoinedParts parts;
 
   /// Takes and empties the buffer. `id_of`: returns the id of a chunk, if it has one.
@@ -69,7 +69,7 @@ class TableMaker {
 
   std::uint64_t without_id() const { return without_id_; }
 
-  /// Events in the order of their ids; the chunks of each event in the order of links.
+  /// Returns the events in the order of their ids, and the chunks of each event in the order of links.
   RecordingTable group() {
     std::ranges::sort(chunks_);
     RecordingTable table;
@@ -246,7 +246,7 @@ Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std
       return bytes.size() >= kRdhBytes ? std::optional(Rdh::read(bytes.data()).orbit()) : std::nullopt;
     });
   };
-  // Consecutive pages of one link are treated as a superpage.
+  // Consecutive pages of one link count as a superpage.
   std::size_t begin = 0;
   std::size_t end = 0;
   std::uint8_t link = 0;

@@ -13,7 +13,7 @@ namespace rodeo::storage {
 
 namespace {
 
-// "x", "./x" and "../here/x" are in the same directory.
+// The directory, independent of spelling: "x", "./x" and "../here/x" are in the same directory.
 std::string directory_of(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";

@@ -14,11 +14,11 @@
 
 namespace rodeo::storage {
 
-/// The data of a file that decide on its group.
+/// The data of a file that determine its group.
 struct FileOrigin {
   std::string path;
-  std::string directory;  ///< its directory, independent of the spelling of the path
-  std::string core_name;  ///< without number and ending
+  std::string directory;  ///< directory of the file, independent of the spelling of the path
+  std::string core_name;  ///< core name without number and ending
   std::string guid;
   std::uint32_t file_number = 0;
   std::uint32_t run_number = 0;
@@ -32,14 +32,15 @@ struct WriterFiles {
   std::string name;  ///< the core name, with the directory if several writers have that name
   std::vector<FileOrigin> files;
   std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> absent;  ///< numbers of files between these that were not given
+  std::vector<std::uint32_t> absent;  ///< numbers of missing files between the given ones
 };
 
-/// Files with the same directory and core name belong to one writer, ordered by number. Pure. Errors: data.other_run if they
-/// are of several runs; data.same_file if a file was given twice, or two are the same part of one writer's sequence.
+/// Files with the same directory and core name belong to one writer, ordered by number. Pure. Errors: data.other_run if the
+/// files are of several runs; data.same_file if a file was given twice, or two files are the same part of one writer's
+/// sequence.
 Result<std::vector<WriterFiles>> by_writer(std::vector<FileOrigin> files);
 
-/// ROBs in a file's header (Rodeo-Links); empty for foreign files.
+/// The ROBs in a file's header (Rodeo-Links); empty for foreign files.
 std::set<SourceId> robs_of(const formats::EventFileHeader& header);
 
 }  // namespace rodeo::storage

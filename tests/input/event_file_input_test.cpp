@@ -320,7 +320,7 @@ TEST(EventFileInput, RefusesWhatItCannotPlay) {
   EXPECT_EQ(refusal(directory.file("absent")), "file.open");
   std::ofstream(directory.file("text")) << "not an event file";
   EXPECT_EQ(refusal(directory.file("text")), "readout.no_event_file");
-  EXPECT_EQ(refused({.file = directory.file("text")}).what, "is not ours: text");
+  EXPECT_EQ(refused({.file = directory.file("text")}).what, "is not readable by Rodeo: text");
   std::ofstream(directory.file("zip")) << "\x1f\x8b\x08 and so on, and so on";
   EXPECT_EQ(refused({.file = directory.file("zip")}).next, "read by: uncompress it first: gunzip");
   EXPECT_EQ(refusal(make_files(directory.path(), {}, kSample, {})[0]), "readout.no_chunks");

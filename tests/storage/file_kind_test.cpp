@@ -84,7 +84,7 @@ TEST(FileKind, WhatIsNotOursIsSaidByNameWithWhatReadsIt) {
                {bytes_of("_DET" + std::string(50, '\1')), "EUDAQ", "EUDAQ"},
                {bytes_of("# no data\n"), "text", "editor"},
                {bytes_of("\xaa"), "1 byte", "nothing"},
-               {bytes_of("\x01\x02\x03\x04\x05\x06\x07"), "no format", "wrote it"}};
+               {bytes_of("\x01\x02\x03\x04\x05\x06\x07"), "unknown format", "wrote it"}};
   for (const auto& one : cases) {
     EXPECT_EQ(file_kind(one.file), FileKind::foreign) << one.what;
     const OtherFile other = describe_other(one.file);
