@@ -3,11 +3,13 @@
 //   a trigger          enters while more slots are free than `kept`
 //   an untold event    found ─► settled ─► recorders are asked ─► ready ─► enters while a slot is free, the oldest first
 //
-// An untold event has settled when its trigger had time to arrive. Without a trigger authority it has settled when all
-// readouts that may have it do, or had time to get it. So an event that some readout still lacks takes no slot.
+// An untold event has settled when enough time has passed for its trigger to arrive. Without a trigger authority it has
+// settled when all readouts that may have it hold it, or enough time has passed for them to get it. So an event that some
+// readout still lacks takes no slot.
 //
-// Full readouts bring nothing newer before their oldest events are cleared. Triggers run ahead of them and could fill the
-// books with events that no readout can bring. So some slots are kept for untold events, and nodes get these events first.
+// Full readouts bring no newer events before their oldest ones are cleared. Triggers run ahead of the readouts and could
+// fill the books with events that no readout can bring. So some slots are kept for untold events, and nodes get these events
+// first.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +32,7 @@ class Admission {
   struct Settings {
     std::uint32_t kept = 1;          ///< Slots that no trigger takes.
     std::size_t most_untold = 1024;  ///< Limit of untold ids; the oldest are kept.
-    /// How long a found id waits for its trigger, or for the fragments of other readouts.
+    /// The time that a found id waits for its trigger, or for the fragments of other readouts.
     std::uint64_t settle_ns = 0;
     Offer::Turn turn = Offer::Turn::ahead;  ///< Turn of untold events at the nodes.
   };
@@ -45,7 +47,7 @@ class Admission {
 
   /// A readout holds this event, and the books do not contain it. Repeated calls change nothing.
   void found(std::uint64_t id, std::uint64_t now_ns);
-  /// The same without a trigger authority: the event has settled at once if `all_have(id, holders)`.
+  /// found() without a trigger authority: the event has settled at once if `all_have(id, holders)`.
   template <typename AllHave>
   void found(std::uint64_t id, std::uint32_t holder, std::uint64_t now_ns, AllHave&& all_have) {
     found(id, now_ns);
@@ -72,10 +74,11 @@ class Admission {
     unknown,  ///< Some recorder did not answer: the event is to be built and recorded only.
     yes,      ///< The event is decided: nothing is left to do.
   };
-  /// The recorders' answers for the ids of ask(), in the same order.
+  /// Takes the recorders' answers for the ids of ask(), in the same order.
   void answer(std::span<const Recorded> recorded);
 
-  /// Ready events enter `books`, the oldest first, while there is room. `untold`: as for ask(). `event(id)` makes the event.
+  /// Moves ready events into `books`, the oldest first, while there is room. `untold`: as for ask(). `event(id)` makes the
+  /// event.
   template <typename Untold, typename MakeEvent>
   void admit(Dispatcher& books, Untold&& untold, MakeEvent&& event) {
     while (!ready_.empty() && books.room() > 0) {
@@ -94,7 +97,8 @@ class Admission {
 
   /// Number of ids that were found and have not entered.
   std::size_t untold() const { return settling_.size() + asked_.size() + ready_.size(); }
-  /// True once, when ids were dropped for lack of place and there is place again: ask readouts for all that they hold.
+  /// True once, when ids were dropped because the lists were full and there is room again: ask readouts for all that they
+  /// hold.
   bool take_overflow();
 
  private:

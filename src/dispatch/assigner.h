@@ -23,16 +23,17 @@ class Assigner {
   }
   bool any_room() const { return choice_.any(); }
 
-  /// Where the search for the next node starts. `draw(nodes)` returns a number below `nodes`; only policy random uses it.
+  /// The node at which the search for the next node starts. `draw(nodes)` returns a number below `nodes`; only policy random
+  /// uses it.
   template <typename Draw>
   std::uint32_t first(Draw&& draw) const {
     return policy_ == Policy::random && nodes() > 0 ? static_cast<std::uint32_t>(draw(nodes())) : turn_;
   }
-  /// The node that the search finds from there; kNone if no node has room.
+  /// The node that a search from node `first` finds; kNone if no node has room.
   std::uint32_t from(std::uint32_t first) const {
     return policy_ == Policy::least_loaded ? choice_.least_loaded(first) : choice_.next_with_room(first);
   }
-  /// The node got the event; the node behind it is next in turn.
+  /// Says that the node got the event; the node behind it is next in turn.
   void took(std::uint32_t node) { turn_ = node + 1 >= nodes() ? 0 : node + 1; }
 
  private:

@@ -1,12 +1,13 @@
-// Decided events on their way out. Readouts are told in batches; a batch is over when each living readout has cleared it.
+// Decided events that readouts still have to clear. Readouts get them in batches; a batch is over when each living readout
+// has cleared it.
 //
 // What may happen to a readout, and the effect on the batches that it has not cleared:
 //
 //   1  it answers            the batch waits for one readout fewer; batches end in order
-//   2  it is away            they wait for it
-//   3  it comes back         it is told all of them again
-//   4  it has died           they wait for it no longer
-//   5  it lives again        it is told those that are not over; the caller asks it what it still holds of the others
+//   2  it is away            the batches wait for it
+//   3  it comes back         it gets all of these batches again
+//   4  it has died           the batches no longer wait for it
+//   5  it lives again        it gets the batches that are not over; the caller asks what it holds of the other batches
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ class ClearBook {
   };
   static constexpr std::uint64_t kNoId = UINT64_MAX;
 
-  /// One reported decision. `who` and `session` are the caller's.
+  /// One reported decision. The caller chooses `who` and `session`.
   struct Entry {
     std::uint64_t id = kNoId;  ///< kNoId: nothing is to be cleared; the entry is over in its turn.
     std::uint32_t who = 0;
@@ -51,7 +52,7 @@ class ClearBook {
 
   // Readouts, by number from 0.
 
-  /// Adds a readout that must be told the batches; it is away at first.
+  /// Adds a readout that must get the batches; it is away at first.
   std::uint32_t add_readout();
   /// Cases 3 and 5.
   void here(std::uint32_t readout);
@@ -61,20 +62,20 @@ class ClearBook {
   void died(std::uint32_t readout);
   bool lives(std::uint32_t readout) const { return readouts_[readout].lives; }
   std::uint32_t living() const;
-  /// Number of batches that it has not cleared.
+  /// Number of batches that the readout has not cleared.
   std::uint64_t behind(std::uint32_t readout) const;
 
   struct Batch {
     std::uint64_t sequence = 0;  ///< Counted from 0.
     const IdSet* ids = nullptr;  ///< Valid until the batch is over.
   };
-  /// The next batch to tell the readout; nothing: it is away, or has been told all. The caller reports sent() afterwards.
+  /// The next batch for the readout; nothing: it is away, or has got all. The caller reports sent() afterwards.
   std::optional<Batch> next(std::uint32_t readout) const;
   void sent(std::uint32_t readout, std::uint64_t sequence) { readouts_[readout].told = sequence + 1; }
-  /// Case 1. An answer that is not awaited changes nothing.
+  /// Case 1. An answer for which no batch waits changes nothing.
   void answered(std::uint32_t readout, std::uint64_t sequence);
 
-  /// Takes the batches that are over, in order: calls over(const Entry&) for each entry, then done(sequence).
+  /// Removes the batches that are over, in order: calls over(const Entry&) for each entry, then done(sequence).
   template <typename Over, typename Done>
   void take_over(Over&& over, Done&& done) {
     while (!closed_.empty() && closed_.front().missing == 0) {
@@ -92,13 +93,13 @@ class ClearBook {
   struct Closed {
     std::vector<Entry> entries;
     IdSet ids;
-    std::uint32_t missing = 0;        // Living readouts that have not cleared it.
+    std::uint32_t missing = 0;        // Living readouts that have not cleared the batch.
     std::vector<std::uint64_t> done;  // One bit for each readout.
   };
   struct Readout {
     bool lives = true;
     bool here = false;
-    std::uint64_t told = 0;  // Batches below this number were told on this connection.
+    std::uint64_t told = 0;  // The readout got the batches below this number on this connection.
   };
 
   void recycle(Closed&& batch);

@@ -1,6 +1,8 @@
-// Without a trigger, readouts say which events exist. A run has the events from the first to the last that all can have.
+// Without a trigger, readouts report which events exist. A run has the events from the first to the last number that all
+// readouts can have.
 //
-//   a readout tells its first number  the begin is the highest, once all living have told it, or `wait_ns` after the first
+//   readouts report first numbers     the begin is the highest, once all living readouts have reported, or `wait_ns` after
+//                                     the first report
 //   a readout ends by itself          the end is the lowest of the last numbers of readouts that have ended
 //   the run is stopped                the end is the lowest of the newest numbers of readouts that bring something
 //   a readout dies or is restarted    begin and end stay: the other readouts' events are kept
@@ -40,10 +42,10 @@ class CommonSpan {
     if (!readouts_[readout].first) readouts_[readout].first = id;
   }
   void newest(std::uint32_t readout, std::uint64_t id) { readouts_[readout].newest = id; }
-  /// The readout is another process now.
+  /// Says that the readout is another process now.
   void started_anew(std::uint32_t readout) { readouts_[readout] = {}; }
   void lives(std::uint32_t readout, bool lives) { readouts_[readout].lives = lives; }
-  /// The readout has told all that it holds, and newest() was called with its last number.
+  /// Says that the readout has reported all that it holds; before this, call newest() with its last number.
   void ended(std::uint32_t readout);
 
   /// Checks the time. True once, when the begin becomes known.
@@ -57,7 +59,7 @@ class CommonSpan {
     if (id < *begin_) return Place::before;
     return id > end_ ? Place::after : Place::within;
   }
-  /// Every readout that may have the event has it.
+  /// True if every readout that may have the event has it.
   bool all_have(std::uint64_t id, const Holders& holders) const;
 
  private:
@@ -71,7 +73,7 @@ class CommonSpan {
 
   const std::uint64_t wait_ns_;
   std::vector<Readout> readouts_;
-  std::uint64_t told_ns_ = UINT64_MAX;  // When look() first found a readout's first number.
+  std::uint64_t told_ns_ = UINT64_MAX;  // The time when look() first found a readout's first number.
   std::optional<std::uint64_t> begin_;
   std::uint64_t end_ = UINT64_MAX;
 };

@@ -76,7 +76,7 @@ bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, 
   } else {
     const Slot& had = slots_[slot];
     if (had.state == State::assigned && had.node == node) return had.build_only == build_only;
-    // If two nodes report an event, the node that only builds it got it later.
+    // If two nodes report an event, the node that only builds it got the event later.
     const bool stronger = had.state == State::assigned && build_only && !had.build_only;
     if (stronger) {
       take_from_node(slot);
@@ -145,7 +145,8 @@ void Dispatcher::give_back(std::uint32_t node, std::uint64_t id, bool build_only
   waiting_.push_front(slots_, slot);
 }
 
-/// If few events wait, each message has one, so that no event waits behind another. If many wait, messages are the limit.
+/// If few events wait, each message has one, so that no event waits behind another. If many wait, a message carries several,
+/// because the number of messages is the limit.
 std::uint32_t Dispatcher::at_once() const {
   return std::clamp((ahead_.size() + waiting_.size()) / kMessagesPerRound, 1U, std::max(settings_.most_at_once, 1U));
 }
@@ -158,14 +159,14 @@ std::uint64_t Dispatcher::draw(std::uint32_t below) {
   return (random_ * 0x2545f4914f6cdd1dU >> 32) * below >> 32;
 }
 
-/// Some event must wait.
+/// Call it only while some event waits.
 SlotQueue& Dispatcher::next_queue() {
   SlotQueue& others = ahead_.empty() ? waiting_ : ahead_;
   if (again_.empty()) return others;
   return again_was_last_ && !others.empty() ? others : again_;
 }
 
-/// Some node must have room. The node that had the event before gets it again only if no other node has room.
+/// Call it only while some node has room. The node that had the event before gets it again only if no other node has room.
 std::uint32_t Dispatcher::choose() {
   const std::uint32_t first = assigner_.first([&](std::uint32_t nodes) { return draw(nodes); });
   const std::uint32_t had = slots_[next_queue().front()].node;
@@ -235,9 +236,8 @@ Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision
       // Case 3 with the other node gone: that node may have recorded it.
       if (of.node != node && !recorded(decision.verdict)) return late();
       [[fallthrough]];
-    case State::waiting:  // Case 2. After a restart of the supervisor, the node may have had it from the former supervisor.
-      leave_queue(slot);
-      return settle(slot, node, decision);
+    // Case 2. After a restart of the supervisor, the former supervisor may have assigned the event to the node.
+    case State::waiting: leave_queue(slot); return settle(slot, node, decision);
     case State::assigned:
       if (of.node == node) {
         if (of.build_only && !decision.build_only) return late();  // Case 5.

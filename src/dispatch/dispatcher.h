@@ -1,13 +1,13 @@
-// Assigns events to nodes and records what became of each: time-outs, reassignments, decisions. Its books prove that each
+// Assigns events to nodes and records the result of each: time-outs, reassignments, decisions. Its books prove that each
 // event ended once.
 //
 // A node decides an event. The effect depends on the owner of the event:
 //
 //   1  the node has it, as it was assigned       counted
-//   2  the node had it last; it waits again      counted, and it waits no longer
-//   3  another node has it, build only           late: that node records it
-//      another node had it since and is gone     a rejection is late: that node may have recorded it
-//   4  another node has it, to process it        a rejection is late; a record is a fact, and counted
+//   2  the node had it last; it waits again      counted, and it no longer waits
+//   3  another node has it, build only           late: the other node records it
+//      another node got it later and is gone     a rejection is late: the other node may have recorded it
+//   4  another node has it, to process it        a rejection is late; a recorded event is counted
 //   5  the node has it again, build only, and
 //      decides its first assignment              late
 //   6  the event is decided                      repeated
@@ -20,10 +20,10 @@
 //  10  it never reached its node                 it waits again, to be processed as before
 //  11  its node gives it back for an older one   it waits as before, in front of later offers
 //
-// Which waiting event is next:
+// The next waiting event:
 //
-//      events that wait again                    they take turns with all others: neither holds up the other
-//      of the others                             those `ahead` first; each queue in its order
+//      events that wait again                    alternate with all others: neither delays the other
+//      all others                                those `ahead` first; each queue in its order
 #pragma once
 
 #include <algorithm>
@@ -42,14 +42,14 @@ namespace rodeo::dispatch {
 struct DispatcherSettings {
   Policy policy = Policy::least_loaded;
   std::uint32_t capacity = 1024;  ///< Limit of events from offer() to cleared().
-  /// More room, for adopted events only: a node that says hello must never find the books full.
+  /// More room, for adopted events only: the books must never be full when a node connects.
   std::uint32_t reserve = 0;
   std::uint64_t timeout_ns = 0;    ///< 0: no time-out.
-  std::uint32_t most_at_once = 1;  ///< Events in a row to one node while many wait: fewer messages.
+  std::uint32_t most_at_once = 1;  ///< Events in a row to one node while many events wait: fewer messages.
   std::uint64_t seed = 1;          ///< Seed of the random policy.
 };
 
-/// How an event enters the books.
+/// The way in which an event enters the books.
 struct Offer {
   enum class Turn : std::uint8_t { in_order, ahead };
   bool build_only = false;  ///< It may have been recorded before.
@@ -77,27 +77,27 @@ enum class DispatchCounter : std::uint8_t {
   count
 };
 
-/// In the order of the enum.
+/// The descriptions, in the order of the enum.
 inline constexpr std::array<base::CounterInfo, 17> kDispatchCounters{{
-    {"offered", "events", "Events that came in from the trigger, or that readouts held."},
-    {"repeated_offers", "events", "Events that came in while they were in the books: not taken again."},
-    {"adopted", "events", "Events that came in because a node had them, or had decided them, when it said hello."},
-    {"accepted", "events", "Events that were decided: recorded, for their selection accepted them."},
-    {"rejected", "events", "Events that were decided: rejected by their selection."},
-    {"debug", "events", "Events that were decided: recorded to the debug stream, undecided."},
-    {"readout_died", "events", "Events that were decided: no readout has anything of them any more."},
-    {"partial", "events", "Of the events that were recorded, those that lack fragments."},
-    {"assignments", "events", "Assignments of events to nodes, those that were assigned again included."},
+    {"offered", "events", "Events that the trigger announced, or that readouts held."},
+    {"repeated_offers", "events", "Repeated announcements of events that the supervisor already has: ignored."},
+    {"adopted", "events", "Events that a node had, or had decided, when it connected."},
+    {"accepted", "events", "Decided events: recorded because their selection accepted them."},
+    {"rejected", "events", "Decided events: rejected by their selection."},
+    {"debug", "events", "Decided events: recorded to the debug stream without a selection's decision."},
+    {"readout_died", "events", "Decided events: lost, because no readout has a fragment of them any more."},
+    {"partial", "events", "Recorded events that lack fragments."},
+    {"assignments", "events", "Assignments of events to nodes, including repeated ones."},
     {"timed_out", "events", "Assignments that ended because the node did not decide in time."},
     {"node_gone", "events", "Assignments that ended because the node has gone."},
-    {"undelivered", "events", "Assignments that ended because they never came to the node."},
+    {"undelivered", "events", "Assignments that ended because they never reached the node."},
     {"given_back", "events",
      "Assignments that ended because the node gave the event back to make room for an older one, before any selection saw "
      "it."},
-    {"late_decisions", "decisions", "Decisions of events that another node has by now: not counted."},
-    {"repeated_decisions", "decisions", "Decisions of events that are decided: not counted."},
-    {"unknown_decisions", "decisions", "Decisions of events that are not in the books, or never were: not counted."},
-    {"cleared", "events", "Decided events that left the books, for the readouts have cleared them."},
+    {"late_decisions", "decisions", "Decisions on events that another node now has: ignored."},
+    {"repeated_decisions", "decisions", "Repeated decisions on decided events: ignored."},
+    {"unknown_decisions", "decisions", "Decisions on events that the supervisor no longer has, or never had: ignored."},
+    {"cleared", "events", "Decided events that the supervisor has forgotten, because the readouts have cleared them."},
 }};
 
 /// Pure: time is an argument, nothing blocks. Only the constructor and add_node() allocate. O(log nodes) per call. One
@@ -114,8 +114,8 @@ class Dispatcher {
 
   enum class Offered : std::uint8_t { taken, full, repeated };
   Offered offer(const Event& event, Offer how = {});
-  /// A node reports that it has the event, and no other node has decided it. False: the event is not the node's, because
-  /// another node has it or had it since, it is decided, or there is no room.
+  /// Enters an event that a node reports to have, if no other node has decided it. False: the event is not the node's,
+  /// because another node has the event or had it later, the event is decided, or there is no room.
   bool adopt(const Event& event, std::uint32_t node, bool build_only, std::uint64_t now_ns);
   bool knows(std::uint64_t id) const { return table_.find(id) != EventTable::kNone; }
   /// Number of events that can still enter.
@@ -162,7 +162,7 @@ class Dispatcher {
     return count;
   }
   std::uint32_t waiting() const { return ahead_.size() + waiting_.size() + again_.size(); }
-  /// Time of the first assignment, for an event that a node has or had.
+  /// Time of the first assignment of an event that a node has or had.
   std::uint64_t first_assigned_ns(std::uint64_t id) const { return slots_[table_.find(id)].first_assigned_ns; }
   /// Calls visit(const Event&, build_only, State) for each waiting event, queue by queue.
   template <typename Visit>
@@ -172,7 +172,7 @@ class Dispatcher {
         visit(slots_[at].event, slots_[at].build_only, slots_[at].state);
     }
   }
-  /// Number of waiting events that go before the others, and the id of the first of them.
+  /// Number of waiting events that go before the others, and the id of the first of these.
   std::uint32_t waiting_ahead() const { return ahead_.size(); }
   std::uint64_t oldest_ahead() const { return slots_[ahead_.front()].event.id; }
 
@@ -186,11 +186,12 @@ class Dispatcher {
     bool build_only = false;
   };
   Said decide(std::uint32_t node, const Decision& decision);
-  /// The same for an event that may not be in the books yet: it enters them. Said::unknown if they are full.
+  /// decide() for an event that may not be in the books yet: adopt_decision() enters the event. Said::unknown if the books
+  /// are full.
   Said adopt_decision(std::uint32_t node, const Decision& decision);
   /// Case 8. Returns the number of events.
   std::uint32_t expire(std::uint64_t now_ns);
-  /// The event is decided and cleared everywhere: it leaves the books.
+  /// The event is decided and cleared everywhere: removes it from the books.
   void cleared(std::uint64_t id);
 
   std::uint32_t assigned() const { return timed_.size(); }

@@ -1,4 +1,4 @@
-// An event as its assignment sees it: its id and what its header will contain.
+// An event as its assignment sees it: its id and the contents of its header.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Ids as ranges and bitmaps: a compact list for readouts of what to clear.
+// Ids as ranges and bitmaps: a compact list of events for readouts to clear.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace rodeo::dispatch {
 
 enum class Policy : std::uint8_t { least_loaded, round_robin, random };
 
-/// Nodes by number, and how many events each has. O(log nodes) per call; only resize() allocates. Not thread-safe.
+/// Nodes by number, with the number of events of each. O(log nodes) per call; only resize() allocates. Not thread-safe.
 class NodeChoice {
  public:
   static constexpr std::uint32_t kFull = UINT32_MAX;  ///< Load of a node without room.
@@ -23,12 +23,12 @@ class NodeChoice {
   void set_load(std::uint32_t node, std::uint32_t load);
   /// The load that was set last.
   std::uint32_t load(std::uint32_t node) const { return tree_[leaves_ + node]; }
-  /// Some node has room.
+  /// True if some node has room.
   bool any() const { return tree_[1] != kFull; }
 
-  /// The first node with room from `first` on, round the ring; kNone if no node has room.
+  /// The first node with room from `first` on, around the ring; kNone if no node has room.
   std::uint32_t next_with_room(std::uint32_t first) const { return from(first, kFull - 1); }
-  /// The first of the least loaded nodes from `first` on, round the ring; kNone if no node has room.
+  /// The first of the least loaded nodes from `first` on, around the ring; kNone if no node has room.
   std::uint32_t least_loaded(std::uint32_t first) const { return from(first, tree_[1]); }
 
  private:

@@ -20,15 +20,15 @@ struct Slot {
   Event event = {};
   std::uint64_t assigned_ns = 0;
   std::uint64_t first_assigned_ns = 0;  ///< 0: never assigned.
-  std::uint32_t node = UINT32_MAX;      ///< The node that has it, had it last or decided it; UINT32_MAX: none.
+  std::uint32_t node = UINT32_MAX;      ///< The node that has the event, had it last or decided it; UINT32_MAX: none.
   State state = State::free;
   bool build_only = false;
-  bool ahead = false;                                      ///< It goes before others while it waits for its first node.
-  std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;  // Links of the queue of its state.
+  bool ahead = false;  ///< The event goes before others while it waits for its first node.
+  std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;            // Links of the queue of its state.
   std::uint32_t node_previous = UINT32_MAX, node_next = UINT32_MAX;  // Links of the list of its node.
 };
 
-/// A list through slots. The parameters say which pair of links it uses.
+/// A list through slots. The parameters name the pair of links.
 template <std::uint32_t Slot::* Previous, std::uint32_t Slot::* Next>
 class SlotList {
  public:
