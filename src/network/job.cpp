@@ -41,7 +41,7 @@ Result<double> number_of(const ScenarioSetting& setting, const std::string& text
   double value = 0;
   if (const auto read = std::from_chars(base.data(), base.data() + base.size(), value);
       read.ec != std::errc{} || read.ptr != base.data() + base.size())
-    return std::unexpected(Error{"config.bad_value", fmt::format("\"{}\" is no number", text)});
+    return std::unexpected(Error{"config.bad_value", fmt::format("\"{}\" is not a number", text)});
   return value;
 }
 
@@ -84,7 +84,7 @@ class Job {
       }
     }
     if (!errors_.empty()) return;
-    // Points of a sweep may ask for more than the network carries: a sweep may look for that limit.
+    // Points of a sweep may need more than the network carries: a sweep may search for that limit.
     if (const auto good = check(scenario_);
         !good && !(network_.table("sweep") != nullptr && good.error().code == "network.overload"))
       complain(good.error(), network_.where());
@@ -108,7 +108,7 @@ class Job {
       complain({"config.bad_value", "a logarithmic range needs ends above 0"}, axis.where());
       return {};
     }
-    const KeyType type = setting.key.type;  // a text is a size or a bit rate
+    const KeyType type = setting.key.type;  // the type text is a size or a bit rate
     const bool whole = type == KeyType::integer || type == KeyType::size || type == KeyType::text;
     std::vector<std::string> values;
     for (std::int64_t i = 0; i < range.steps; ++i) {

@@ -13,8 +13,8 @@ using settings::ConfigurationErrors;
 using settings::Json;
 
 /// {"scenario": {name: text}, "size": {...}, "sweep": {..., "axes": [{"key", "values": [text]}]}, "executor": {...}}. The
-/// scenario has the settings that were given. The network of the scenario can be built; so can the network for each value of
-/// an axis alone. Null if there is no [network]. All errors at once: config.*, network.*, each with its place.
+/// scenario has the given settings only. Its network can be built, and so can the network with any single value of an axis.
+/// Null if there is no [network]. Returns all errors at once: config.*, network.*, each with its place.
 std::expected<Json, ConfigurationErrors> network_job(const Configuration& configuration);
 
 }  // namespace rodeo::network

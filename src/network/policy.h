@@ -1,4 +1,4 @@
-// Converts an assignment policy of a network scenario to that of the farm's dispatch.
+// Converts an assignment policy of a network scenario to the policy of the farm's dispatch.
 #pragma once
 
 #include "dispatch/node_choice.h"

@@ -35,7 +35,7 @@ Settings<Scenario>::Lines preset(const std::string& name, const std::string& hel
            [=](Scenario& scenario, const Parameters& from) { scenario.*part = make(from.text(name)); }}};
 }
 
-/// A size, or the word for no size.
+/// A setting that is a size, or a word that means no size.
 Settings<SwitchBuffer>::Lines size_or(const std::string& word, std::optional<std::uint64_t> SwitchBuffer::* member,
                                       const std::string& name, const std::string& help) {
   return {{{.name = name, .help = help},
@@ -47,7 +47,7 @@ Settings<SwitchBuffer>::Lines size_or(const std::string& word, std::optional<std
            }}};
 }
 
-/// A bit rate: a text, because keys have no type for it.
+/// A setting that is a bit rate; it is a text, because keys have no type for bit rates.
 Settings<Topology>::Lines bit_rate(std::uint64_t Topology::* member, const std::string& name, const std::string& help) {
   return {{{.name = name,
             .fallback = base::format_quantity(static_cast<double>(Topology{}.*member), "bps"),
@@ -80,7 +80,7 @@ Settings<Scenario> topology_table() {
                   setting(&T::uplinks, "uplinks", "Physical links that make up `uplink`."),
                   setting(&T::uplink_sharing, "uplink_sharing",
                           {{"ideal", UplinkSharing::ideal}, {"flow-hash", UplinkSharing::flow_hash}},
-                          "How packets are spread over them: as if they were one link, or by a hash of the flow."),
+                          "How packets are spread over the uplinks: as if these were one link, or by a hash of the flow."),
                   bit_rate(&T::node_link_bps, "node_link", "Link from the switch to one node."),
                   setting(&T::propagation_ns, "propagation", "Delay from readout to node, one way.", {.unit = kTime}),
               }),
@@ -96,8 +96,8 @@ Settings<Scenario> traffic_table() {
           setting(&T::event_rate_hz, "rate", "Events of one rack.", {.minimum = 0, .unit = kHertz}),
           setting(&T::arrivals, "arrivals",
                   {{"periodic", Arrivals::periodic}, {"jittered", Arrivals::jittered}, {"poisson", Arrivals::poisson}},
-                  "When events come: at even intervals, these with jitter, or at random."),
-          setting(&T::jitter_periods, "jitter_periods", "Of jittered arrivals: uniform in +- this many periods.",
+                  "Times of events: at even intervals, at such intervals with jitter, or at random."),
+          setting(&T::jitter_periods, "jitter_periods", "Jittered arrivals: uniform in +- this many periods.",
                   {.minimum = 0}),
           setting(&T::assignment, "assignment",
                   {{"round-robin", Assignment::round_robin},
@@ -116,21 +116,22 @@ Settings<Scenario> traffic_table() {
               {.unit = kBytes}),
           setting(&T::request_bytes, "request_size", "Payload of a request.", {.unit = kBytes}),
           setting(&T::events_in_flight, "events_in_flight",
-                  "Events that a node may have, from assignment to processed; 0: no limit."),
+                  "Events that a node may have, from assignment to the end of processing; 0: no limit."),
           setting(&T::request_gap_ns, "request_gap", "Pacing: least time between two requests of a node.", {.unit = kTime}),
           setting(&T::request_credits, "request_credits",
-                  "Fragments that a node may have asked for and not got; 0: no limit."),
-          setting(&T::processing_ns, "processing", "Time that a node works on an event that is there.", {.unit = kTime}),
+                  "Fragments that a node may have requested and not received; 0: no limit."),
+          setting(&T::processing_ns, "processing", "Time that a node works on a complete event.", {.unit = kTime}),
           setting(&T::processing_exponential, "processing_exponential",
-                  "Whether that is the mean of an exponential distribution."),
-          setting(&T::node_service_hz, "node_service", "Events that a node can take in, one after another; 0: no limit.",
+                  "Whether `processing` is the mean of an exponential distribution."),
+          setting(&T::node_service_hz, "node_service", "Events that a node can accept, one after another; 0: no limit.",
                   {.minimum = 0, .unit = kHertz}),
           setting(&T::readout_service_hz, "readout_service",
                   "Requests that a readout can answer, one after another; 0: no limit.", {.minimum = 0, .unit = kHertz}),
-          setting(&T::readout_response_ns, "readout_response", "Time from a request to its answer, beside that.",
-                  {.unit = kTime}),
+          setting(&T::readout_response_ns, "readout_response",
+                  "Time from a request to its answer, in addition to `readout_service`.", {.unit = kTime}),
           setting(&T::readout_jitter_ns, "readout_jitter",
-                  "Added to that, uniform from 0 to this: readouts that are not equally quick, in an order that changes.",
+                  "Random addition to `readout_response`, uniform from 0 to this: readouts differ in speed, in a changing "
+                  "order.",
                   {.unit = kTime}),
       })};
 }
@@ -149,15 +150,14 @@ Settings<Scenario> switch_table() {
           &Scenario::buffer,
           {
               size_or("infinite", &S::shared_bytes, "buffer", "Memory shared by all ports, or infinite."),
-              setting(&S::dedicated_bytes_per_port, "dedicated", "Memory of each port alone, beside the shared.",
-                      {.unit = kBytes}),
+              setting(&S::dedicated_bytes_per_port, "dedicated",
+                      "Memory of each port alone, in addition to the shared memory.", {.unit = kBytes}),
               setting(&S::dynamic_threshold, "dynamic_threshold",
-                      "A port may hold this many times what is free of the shared memory; 0: no threshold.", {.minimum = 0}),
-              size_or("none", &S::port_limit_bytes, "port_limit", "What one port may hold at most, or none."),
-              setting(&S::cell_bytes, "cell", "Memory is given out in cells of this size; 0: by the byte.",
-                      {.unit = kBytes}),
+                      "A port may hold this many times the free shared memory; 0: no threshold.", {.minimum = 0}),
+              size_or("none", &S::port_limit_bytes, "port_limit", "The most memory that one port may hold, or none."),
+              setting(&S::cell_bytes, "cell", "Memory is allocated in cells of this size; 0: in bytes.", {.unit = kBytes}),
               setting(&S::first_cell_metadata_bytes, "cell_metadata",
-                      "What the switch itself keeps in the first cell of a packet.", {.unit = kBytes}),
+                      "Metadata of the switch in the first cell of a packet.", {.unit = kBytes}),
               setting(&S::virtual_output_queues, "virtual_output_queues",
                       "A deep buffer with a queue for each input and output."),
           }),
@@ -167,17 +167,16 @@ Settings<Scenario> switch_table() {
 Settings<Scenario> simulation_table() {
   using S = Scenario;
   return {
-      setting(
-          &S::engine, "engine", {{"packet", Engine::packet}, {"train", Engine::train}},
-          "packet follows every packet. train moves what a flow sends at once as one object, within 0.5 % of it, and is "
-          "much "
-          "faster where nothing waits. Where connections wait for their windows, a node has several events at once (random "
-          "assignment at high load), or packets are lost, it follows packets too, and gains nothing."),
+      setting(&S::engine, "engine", {{"packet", Engine::packet}, {"train", Engine::train}},
+              "packet simulates every packet. train moves all segments that a flow sends at once as one object; its results "
+              "agree within 0.5 %, and it is much faster if no connection waits. If connections wait for their windows, a "
+              "node has several events at once (random assignment at high load), or packets are lost, train simulates every "
+              "packet, too, and gains nothing."),
       setting(&S::tcp, {setting(&TcpSettings::control, "tcp",
                                 {{"none", CongestionControl::none},
                                  {"reno", CongestionControl::reno},
                                  {"cubic", CongestionControl::cubic}},
-                                "Congestion control; none sends fragments at once and never again.")}),
+                                "Congestion control; none sends fragments at once, without retransmission.")}),
       setting(&S::duration_ns, "duration", "Virtual time of a run.", {.unit = kTime}),
       setting(&S::seed, "seed", "Seed of everything random."),
   };
@@ -197,11 +196,12 @@ Settings<Scenario> tcp_table() {
                   "Whether a window shrinks while a connection is idle."),
           setting(&T::tail_loss_probe, "tail_loss_probe", "Whether the last segment is sent again before the time-out."),
           setting(&T::hystart, "hystart", "Whether cubic leaves slow start when delays grow."),
-          setting(&T::segments_per_ack, "segments_per_ack", "Segments that one acknowledgement is for."),
-          setting(&T::delayed_ack_ns, "delayed_ack", "How long it waits for them.", {.unit = kTime}),
+          setting(&T::segments_per_ack, "segments_per_ack", "Segments for one acknowledgement."),
+          setting(&T::delayed_ack_ns, "delayed_ack", "Longest wait of an acknowledgement for these segments.",
+                  {.unit = kTime}),
           setting(
               &T::timer_tick_ns, "timer_tick",
-              "Resolution of the sender's timers, which go off at the next tick but one: 4 ms where CONFIG_HZ is 250; 0: "
+              "Resolution of the sender's timers, which expire at the next tick but one: 4 ms where CONFIG_HZ is 250; 0: "
               "exact.",
               {.unit = kTime}),
           setting(&T::rto_min_ns, "rto_min", "Shortest retransmission time-out.", {.unit = kTime}),
@@ -239,7 +239,7 @@ std::string ScenarioSetting::readable(const Scenario& scenario) const {
   std::string base = text(scenario);
   double number = 0;
   if (std::from_chars(base.data(), base.data() + base.size(), number).ec != std::errc{} || !std::isfinite(number))
-    return base;  // a word
+    return base;  // the text is a word, not a size
   if (is_bit_rate()) return base::format_quantity(number, "bps");
   switch (key.type) {
     case KeyType::text:
@@ -274,7 +274,7 @@ Result<void> ScenarioSetting::assign(Scenario& scenario, std::string_view text) 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   const bool bare = error == std::errc{} && end == text.data() + text.size();
   if (key.type == KeyType::duration && bare) word.text += 's';
-  // An unknown preset has a better error of its own.
+  // An unknown preset has a more precise error of its own.
   Result<Parameters::Value> value = std::string(text);
   if (!is_preset()) value = settings::convert_value(key, word, key.name, {});
   if (!value) {
@@ -299,7 +299,7 @@ Result<Scenario> scenario_of(const NamedTexts& given) {
       if (setting == nullptr) {
         std::vector<std::string> known;
         for (const ScenarioSetting& one : scenario_settings()) known.push_back(one.key.name);
-        return std::unexpected(Error{"network.unknown_setting", fmt::format("{} is no setting of a network", name), "",
+        return std::unexpected(Error{"network.unknown_setting", fmt::format("{} is not a setting of a network", name), "",
                                      base::did_you_mean(name, known)});
       }
       if (setting->is_preset() != presets) continue;

@@ -15,7 +15,7 @@ TableDeclaration scenario_table(std::string_view name, std::string help) {
   return table;
 }
 
-/// Settings of a network's sweep and size go to Python as JSON, by name.
+/// Settings of a network's sweep and size are passed to Python as JSON, by name.
 struct Size {
   double confidence = 0.99;
   double margin = 0.03;
@@ -26,13 +26,13 @@ struct Size {
 };
 
 const Settings<Size> kSize{
-    setting(&Size::confidence, "confidence", "That a run of `duration` has no drops, before the margin.",
+    setting(&Size::confidence, "confidence", "Probability that a run of `duration` has no drops, before the margin.",
             {.minimum = 0.5, .maximum = 0.99999}),
-    setting(&Size::margin, "margin", "Added to the buffer, relative.", {.minimum = 0, .maximum = 10}),
-    setting(&Size::seeds, "seeds", "Runs that the distribution of the largest occupancy is fitted to.",
+    setting(&Size::margin, "margin", "Relative addition to the buffer.", {.minimum = 0, .maximum = 10}),
+    setting(&Size::seeds, "seeds", "Runs to which the distribution of the largest occupancy is fitted.",
             {.minimum = 10, .maximum = 10000}),
     setting(&Size::proof_seeds, "proof_seeds",
-            "Runs that prove the answer: none may drop with it, one must with nine tenths of it.",
+            "Runs that prove the answer: with it no run may drop packets; with nine tenths of it some run must.",
             {.minimum = 1, .maximum = 1000}),
     setting(&Size::proof_engine, "proof_engine", "Engine of the proof.", {.choices = {"packet", "train"}}),
     setting(&Size::assumptions, "assumptions", "Varies one assumption after the other, to see which dominates."),
@@ -72,21 +72,19 @@ const Settings<Executor> kExecutor{
 const Settings<Sweep>& sweep_settings() {
   static const Settings<Sweep> settings{
       setting(&Sweep::method, "method",
-              "What a run is: farm is the laboratory with readouts, supervisor and filter nodes as they are; without root "
-              "on loopback, where no "
-              "switch is.",
+              "Method of a run. farm is the laboratory with the real readouts, supervisor and filter nodes; without root it "
+              "uses loopback, which has no switch.",
               {.choices = {"formula", "simulation", "laboratory", "farm"}}),
       setting(&Sweep::repeats, "repeats", "Runs or searches of each point, with seeds that follow `seed`.",
               {.minimum = 1, .maximum = 100000}),
       setting(&Sweep::seed, "seed", "Seed of the first repeat.", {.maximum = 1e15}),
       setting(&Sweep::search, "search", "Bisection: the highest rate, or the smallest buffer, without drops.",
               {.choices = {"none", "rate", "buffer"}}),
-      setting(&Sweep::low, "low", "Where a search begins: a rate or a size, as `search` is one or the other."),
-      setting(&Sweep::high, "high", "Where a search ends; not exceeded."),
+      setting(&Sweep::low, "low", "Start of a search: a rate or a size, according to `search`."),
+      setting(&Sweep::high, "high", "End of a search, which is not exceeded."),
       setting(&Sweep::tolerance, "tolerance", "Relative width at which a search stops.", {.minimum = 1e-6, .maximum = 0.5}),
       setting(&Sweep::drops_allowed, "drops_allowed",
-              "Share of packets that may be dropped in a run that counts as one without drops.",
-              {.minimum = 0, .maximum = 1}),
+              "Share of dropped packets up to which a run counts as a run without drops.", {.minimum = 0, .maximum = 1}),
   };
   return settings;
 }
@@ -109,14 +107,15 @@ std::vector<TableDeclaration> network_tables() {
       {.path = "network",
        .help = "An event-building network: its nodes, what they send to each other, and the switches between them.",
        .optional = true},
-      scenario_table("topology",
-                     "Readouts, racks, filter nodes and the speed of their links. Left out, a key is as in the preset."),
+      scenario_table(
+          "topology",
+          "Readouts, racks, filter nodes and the speed of their links. A key that is left out has the value of the preset."),
       scenario_table("traffic", "Events: how large, how many, when, and to which node."),
-      scenario_table("switch", "Memory of a rack's switch. Left out, a key is as in the preset `switch`."),
+      scenario_table("switch", "Memory of a rack's switch. A key that is left out has the value of the preset `switch`."),
       scenario_table("simulation", "How the network is simulated."),
       scenario_table("tcp", "Both ends of the connections; the defaults are those of Linux."),
       {.path = "network.size",
-       .help = "What `rodeo net size` answers: the buffer without drops, and how sure.",
+       .help = "The question of `rodeo net size`: the buffer without drops, and its certainty.",
        .keys = kSize.keys()},
       {.path = "network.sweep",
        .help = "What `rodeo net sweep` runs: every combination of the axes, with repeats, as single runs or as searches.",
@@ -126,7 +125,7 @@ std::vector<TableDeclaration> network_tables() {
        .help = "One setting of the network that a sweep varies: a list of values, or a range.",
        .keys = axis_settings().keys(),
        .form = TableDeclaration::Form::array},
-      {.path = "network.executor", .help = "Where runs are done.", .keys = kExecutor.keys()},
+      {.path = "network.executor", .help = "Where runs are executed.", .keys = kExecutor.keys()},
   };
 }
 

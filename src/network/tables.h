@@ -1,4 +1,4 @@
-// The tables [network...] of a configuration: the user's network, and what to find out about it.
+// The tables [network...] of a configuration: the user's network, and the questions about it.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace rodeo::network {
 
 Result<Topology> topology_preset(std::string_view name) {
-  Topology topology;  // its defaults are the laboratory of 2023
+  Topology topology;  // the defaults are the laboratory of 2023
   if (name == "lab-2023") return topology;
   if (name == "hl-lhc") {
     topology.readouts = 600;
@@ -57,7 +57,7 @@ Result<void> first_of(std::initializer_list<Refusal> refusals) {
 
 Result<void> check_counts(const Topology& topology, const Traffic& traffic) {
   const auto zero = [](auto value, std::string_view name, const char* next) {
-    return Refusal{!(value > 0), "network.zero", fmt::format("{} is {}, which no network has", name, value), next};
+    return Refusal{!(value > 0), "network.zero", fmt::format("{} is {}, which is impossible", name, value), next};
   };
   const char* const count = "give at least 1";
   const char* const speed = "give a rate above 0, for example 25Gbps";
@@ -75,7 +75,7 @@ Result<void> check_sizes(const Topology& topology, const Traffic& traffic) {
     return Refusal{refused, "network.size", std::move(what), next};
   };
   const std::uint64_t fragment = traffic.event_bytes / topology.readouts;
-  // A normal distribution is cut at 0, every distribution at 16 times the mean: if it were wider, its mean would change.
+  // A normal distribution is cut at 0, every distribution at 16 times the mean. A wider distribution would get another mean.
   const double widest = traffic.size_spread == SizeSpread::normal ? 0.4 : 1.0;
   const double sigma = traffic.size_sigma;
   return first_of(
@@ -84,7 +84,7 @@ Result<void> check_sizes(const Topology& topology, const Traffic& traffic) {
                         traffic.ip_tcp_bytes),
             "give 1500 or 9000"),
        size(traffic.ethernet_bytes > 1000 || traffic.ip_tcp_bytes > 1000 || traffic.header_bytes() == 0,
-            fmt::format("{} B of headers are not those of a packet", traffic.header_bytes()), "give between 1 and 1000 B"),
+            fmt::format("a packet cannot have {} B of headers", traffic.header_bytes()), "give between 1 and 1000 B"),
        size(fragment == 0,
             fmt::format("an event of {} B leaves less than a byte for each of {} readouts", traffic.event_bytes,
                         topology.readouts),
@@ -92,7 +92,7 @@ Result<void> check_sizes(const Topology& topology, const Traffic& traffic) {
        size(fragment > 100'000'000, fmt::format("a fragment of {} B is more than the model takes", fragment),
             "give at most 100 MB for each readout"),
        size(!(sigma >= 0 && sigma <= widest),
-            fmt::format("a relative deviation of {} is not possible for these sizes, of which none is below nothing", sigma),
+            fmt::format("a relative deviation of {} is not possible for these sizes, because no size is below 0", sigma),
             "give at most 0.4 for a normal distribution, at most 1 for a log-normal one"),
        size(sigma > 0 && traffic.size_spread == SizeSpread::fixed,
             fmt::format("a relative deviation of {} is given, but the spread of sizes is fixed", sigma),
@@ -161,7 +161,7 @@ std::string slower_than_asked(const Topology& topology, const Traffic& traffic) 
   const double readout = traffic.event_rate_hz * topology.racks;
   const double node = readout / topology.nodes;
   const auto behind = [](std::string_view who, double service_hz, double asked_hz) {
-    return fmt::format("{} takes {:g} Hz but is asked for {:g} Hz: events wait for it, the longer the run the longer", who,
+    return fmt::format("{} accepts {:g} Hz but gets {:g} Hz: events wait for it, longer and longer during the run", who,
                        service_hz, asked_hz);
   };
   if (traffic.readout_service_hz > 0 && traffic.readout_service_hz < readout)
@@ -183,7 +183,7 @@ Result<void> check(const Topology& topology, const Traffic& traffic, double full
   struct Link {
     const char* name;
     std::uint64_t bps;
-    double bits;  // of an event of one rack
+    double bits;  // bits of an event of one rack
   };
   const std::uint32_t nodes = topology.nodes / topology.racks;
   for (const auto& [name, bps, asked] :

@@ -99,7 +99,7 @@ def test_a_shallow_switch_loses_and_the_series_tells_when(rodeo):
 
 def test_a_latency_that_nobody_has_is_none_and_a_slow_readout_is_named(rodeo):
     out = rodeo("net", "simulate", "--duration", "200us", "--readout-service", "1kHz", "--json", "-")
-    assert "warning[network.slow_service]: a readout takes 1000 Hz but is asked for 12000 Hz" in out.stderr
+    assert "warning[network.slow_service]: a readout accepts 1000 Hz but gets 12000 Hz" in out.stderr
     found = json.loads(out.stdout)
     assert (
         found["events_completed"] == 0 and [found[f"latency_{one}_us"] for one in ("p50", "p99", "max")] == [None] * 3

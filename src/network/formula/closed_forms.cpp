@@ -9,7 +9,7 @@ namespace rodeo::network {
 
 namespace {
 
-/// Products of decimal numbers miss whole numbers by a few ulp: S f/O = 24 must not become 25 events.
+/// Products of decimal numbers differ from whole numbers by a few ulp: S f/O = 24 must not give 25 events.
 constexpr double kRounding = 1e-9;
 
 double sum_of(double events, double event_bytes, double kept_fraction, double output, double rate_hz) {
@@ -29,13 +29,13 @@ Result<void> check(const FormulaInput& input) {
                                Number{static_cast<double>(input.ports), "the number of ports", "give at least 1"}}) {
     if (!(number.value > 0) || !std::isfinite(number.value)) {
       return std::unexpected(
-          Error{"network.zero", fmt::format("{} is {}, which no network has", number.name, number.value), "", number.next});
+          Error{"network.zero", fmt::format("{} is {}, which is impossible", number.name, number.value), "", number.next});
     }
   }
   return {};
 }
 
-/// All events come in one after another at I: when the last is in, the j-th before it has S(1 - j O/I) left.
+/// All events arrive one after another at rate I: when the last has arrived, the j-th event before it has S(1 - j O/I) left.
 double back_to_back(double event_bytes, double ratio) {
   const double live = std::floor(ratio * (1 + kRounding));
   return event_bytes * (live - live * (live + 1) / (2 * ratio));
@@ -52,7 +52,7 @@ Result<ClosedForms> closed_forms(const FormulaInput& input) {
   const double ports = input.ports;
   const double kept = (in - out) / in;
   const double ratio = in / out;
-  const double demand = size * rate / out;  // in output links
+  const double demand = size * rate / out;  // in units of output links
 
   ClosedForms forms;
   forms.uplink_load = size * rate / in;
@@ -98,7 +98,7 @@ Result<ClosedForms> closed_forms(const FormulaInput& input) {
                    (published - 1) * input.output_bps * 1e-9)},
       {"paper_not_negative", forms.paper_bytes >= 0,
        overload
-           ? fmt::format("the published form gives {:.4g} MB, which means nothing under overload", forms.paper_bytes * 1e-6)
+           ? fmt::format("the published form gives {:.4g} MB, which has no meaning under overload", forms.paper_bytes * 1e-6)
            : fmt::format("the published form gives {:.4g} MB: it counts N = {:.0f} events where {} are live",
                          forms.paper_bytes * 1e-6, published, forms.overlapping_events)},
       {"enough_ports_for_bound", enough_ports, fmt::format("M >= I/O: {} ports, I/O = {:g}", input.ports, ratio)},
@@ -109,15 +109,15 @@ Result<ClosedForms> closed_forms(const FormulaInput& input) {
     if (forms.bound_bytes) {
       forms.why = fmt::format(
           "overload: events ask for {:.4g} Gb/s, uplink and {} ports carry {:g}; the switch holds no more than "
-          "the bound, what waits before it grows without limit",
+          "the bound, the data that wait before it grow without limit",
           demand_gbps, input.ports, std::min(input.input_bps, ports * input.output_bps) * 1e-9);
     }
   } else if (!fills_apart) {
     forms.why = fmt::format(
-        "overload: events ask for {:.4g} Gb/s, the uplink carries {:g}; what waits before it grows without limit",
+        "overload: events ask for {:.4g} Gb/s, the uplink carries {:g}; the data that wait before it grow without limit",
         demand_gbps, input.input_bps * 1e-9);
   } else if (!queues) {
-    forms.why = "a port is as fast as the uplink: nothing queues, and the published form means nothing";
+    forms.why = "a port is as fast as the uplink: nothing queues, and the published form has no meaning";
   } else if (!published_holds) {
     forms.why = "exact and bound hold; the published form's own condition, I > (N-1) O, does not: take the exact one";
   } else if (forms.paper_bytes < 0) {
@@ -146,7 +146,7 @@ Result<std::optional<double>> highest_rate_hz(const FormulaInput& input, double 
   double high = limit * (1 - 1e-12);
   if (need(high) <= buffer_bytes) return std::optional<double>{limit};
   double low = 0;
-  for (int i = 0; i < 100; ++i) {  // the exact form rises with the rate continuously
+  for (int i = 0; i < 100; ++i) {  // the exact form rises continuously with the rate
     const double middle = (low + high) / 2;
     (need(middle) <= buffer_bytes ? low : high) = middle;
   }

@@ -10,7 +10,7 @@ namespace rodeo::network {
 
 namespace {
 
-/// A change of the slope of the sum, in bytes per second.
+/// A change of the sum's slope, in bytes per second.
 struct Corner {
   double time_s;
   double slope;
@@ -28,7 +28,7 @@ Result<void> check(std::span<const Burst> bursts, const SuperpositionSettings& s
     }
     if (!std::isfinite(burst.start_s)) {
       return std::unexpected(
-          Error{"network.bad_sequence", fmt::format("event {} starts at no time", i), "", "give seconds"});
+          Error{"network.bad_sequence", fmt::format("event {} has no valid start", i), "", "give seconds"});
     }
     if (burst.port >= settings.ports) {
       return std::unexpected(Error{"network.bad_sequence",
@@ -48,8 +48,8 @@ Result<Superposition> superpose(std::span<const Burst> bursts, const Superpositi
   std::vector<Burst> ordered(bursts.begin(), bursts.end());
   std::stable_sort(ordered.begin(), ordered.end(), [](const Burst& a, const Burst& b) { return a.start_s < b.start_s; });
 
-  // The input of each port: a rectangle of height `in` for each event. The contents of a port depend on its own rectangles
-  // only.
+  // The input of each port: a rectangle of height `in` for each event. The contents of a port depend only on its own
+  // rectangles.
   std::vector<std::vector<Corner>> inputs(settings.ports);
   double uplink_free = -HUGE_VAL;
   for (const Burst& burst : ordered) {
@@ -116,7 +116,7 @@ std::vector<Burst> make_bursts(const SequenceSettings& settings) {
   std::mt19937_64 bits(settings.seed);
   const auto uniform = [&] {
     return static_cast<double>(bits() >> 11) * 0x1p-53;
-  };  // distributions of the C++ standard differ by library
+  };  // Written here because the distributions of the C++ standard differ between libraries.
   std::vector<double> starts(settings.events);
   double time = 0;
   for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -127,7 +127,7 @@ std::vector<Burst> make_bursts(const SequenceSettings& settings) {
     }
     starts[i] = time / settings.event_rate_hz;
   }
-  // Events get ports in the order of arrival.
+  // Events get their ports in the order of arrival.
   std::sort(starts.begin(), starts.end());
   std::vector<Burst> bursts(starts.size());
   for (std::size_t i = 0; i < starts.size(); ++i) {

@@ -12,7 +12,7 @@ Result<WireSize> wire_size(std::uint64_t payload_bytes, std::uint32_t mtu_bytes,
                                  fmt::format("{} bytes cannot come in {} fragments", payload_bytes, fragments), "",
                                  "give at least one readout, and at least one byte to each"});
   }
-  // Every IPv4 host takes 576 bytes (RFC 791); the length field of IPv4 ends at 65535.
+  // Every IPv4 host accepts 576 bytes (RFC 791); the length field of IPv4 allows at most 65535.
   if (mtu_bytes < 576 || mtu_bytes > 65535) {
     return std::unexpected(Error{"network.bad_mtu", fmt::format("an MTU of {} bytes is outside 576 to 65535", mtu_bytes), "",
                                  "1500 is Ethernet's, 9000 that of jumbo frames"});

@@ -7,7 +7,8 @@
 
 namespace rodeo::network {
 
-/// Ethernet header 14 (frame check sequence, preamble and gap never reach a buffer), IPv4 20, TCP 20, TCP timestamps 12.
+/// Ethernet header 14 (the frame check sequence, preamble and gap are not stored in buffers), IPv4 20, TCP 20, TCP
+/// timestamps 12.
 inline constexpr std::uint32_t kEthernetBytes = 14;
 inline constexpr std::uint32_t kIpTcpBytes = 20 + 20 + 12;
 
@@ -20,8 +21,8 @@ struct WireSize {
   double overhead() const { return static_cast<double>(wire_bytes) / static_cast<double>(payload_bytes); }
 };
 
-/// An event of `payload_bytes` in `fragments` answers of equal size (the last packet of each is rarely full). Errors:
-/// network.zero, network.bad_mtu (no room for payload after the headers, or more than IPv4 carries).
+/// The size of an event of `payload_bytes` in `fragments` answers of equal size; the last packet of an answer is rarely
+/// full. Errors: network.zero, network.bad_mtu (no room for payload after the headers, or more than IPv4 carries).
 Result<WireSize> wire_size(std::uint64_t payload_bytes, std::uint32_t mtu_bytes, std::uint32_t fragments = 1);
 
 }  // namespace rodeo::network

@@ -1,5 +1,5 @@
-// The program on each host of the laboratory: a readout or a node. Gets orders on stdin, one JSON object a line, and answers
-// on stdout.
+// The program on each host of the laboratory: a readout or a node. It gets orders on stdin, one JSON object a line, and
+// answers on stdout.
 //
 //   {"do": "hello"}                               {"version": 3}
 //   {"do": "clock"}                               {"ns": N}                   steady clock of this host
@@ -12,7 +12,7 @@
 //   {"do": "run", "start_ns": N, "node": I, ...}  lines of {"values": "latency_ns", "list": [N, ...]},
 //                                                 then {"scheduled": N, ...}
 //
-// A failure is answered with {"error": TEXT, "code": CODE, "next": TEXT}. The end of stdin ends the agent.
+// The answer to an order that fails is {"error": TEXT, "code": CODE, "next": TEXT}. The end of stdin ends the agent.
 #pragma once
 
 namespace rodeo::network::laboratory {

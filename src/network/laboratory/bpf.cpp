@@ -105,7 +105,7 @@ Result<void> read_map(int map, std::uint32_t key, void* value) {
   return {};
 }
 
-std::uint32_t possible_cpus() {  // "0-1" or "0,2-5"; the last number gives the size of per-CPU values
+std::uint32_t possible_cpus() {  // the text is "0-1" or "0,2-5"; the last number gives the size of per-CPU values
   std::string list;
   std::ifstream("/sys/devices/system/cpu/possible") >> list;
   const std::size_t last = list.find_last_of(",-");

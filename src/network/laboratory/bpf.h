@@ -28,7 +28,7 @@ class BpfProgram {
   BpfProgram& add(Reg to, std::int32_t value) { return immediate(BPF_ADD, to, value); }
   BpfProgram& subtract(Reg from, Reg reg) { return operate(BPF_SUB, from, reg); }
   BpfProgram& multiply(Reg to, Reg by) { return operate(BPF_MUL, to, by); }
-  BpfProgram& divide(Reg to, Reg by) { return operate(BPF_DIV, to, by); }  ///< unsigned; by 0: 0
+  BpfProgram& divide(Reg to, Reg by) { return operate(BPF_DIV, to, by); }  ///< unsigned; division by 0 gives 0
   BpfProgram& shift_right(Reg reg, std::int32_t bits) { return immediate(BPF_RSH, reg, bits); }
   BpfProgram& negate(Reg reg) { return immediate(BPF_NEG, reg, 0); }
   BpfProgram& load(Reg to, Reg address, std::int16_t offset) {
@@ -70,7 +70,7 @@ class BpfProgram {
   BpfProgram& jump_if_zero(Reg reg, Label to) { return jump(BPF_JEQ | BPF_K, reg, Reg::r0, to); }
   BpfProgram& jump(Label to) { return jump(BPF_JA, Reg::r0, Reg::r0, to); }
 
-  /// Loads it as a classifier for traffic control. Error network.laboratory with the end of the verifier's log.
+  /// Loads the program as a classifier for traffic control. Error network.laboratory with the end of the verifier's log.
   Result<base::UniqueFd> load_classifier(const std::string& name) const;
 
  private:

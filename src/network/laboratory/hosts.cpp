@@ -35,7 +35,7 @@ Result<std::vector<Host>> parse_hosts(std::string_view text, const std::string& 
     host.is_readout = role == "readout";
     in_addr parsed{};
     if (!(words >> host.address) || inet_pton(AF_INET, host.address.c_str(), &parsed) != 1)
-      return bad(fmt::format("`{}` is no IPv4 address", host.address), where);
+      return bad(fmt::format("`{}` is not an IPv4 address", host.address), where);
     for (std::string word; words >> word;) host.command.push_back(word);
     if (host.command.empty()) host.command = {"ssh", host.address};
     hosts.push_back(std::move(host));

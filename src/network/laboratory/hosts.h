@@ -15,11 +15,12 @@ namespace rodeo::network::laboratory {
 
 struct Host {
   bool is_readout = false;
-  std::string address;               ///< IPv4, of the data network
+  std::string address;               ///< IPv4 address in the data network
   std::vector<std::string> command;  ///< words before `rodeo net lab-agent`
 };
 
-/// `file` is the name of the text in errors. At least one of each role. Error network.hosts with file and line.
+/// `file` is the name of the text in errors. There must be at least one host of each role. Error network.hosts with file and
+/// line.
 Result<std::vector<Host>> parse_hosts(std::string_view text, const std::string& file);
 Result<std::vector<Host>> read_hosts(const std::string& file);
 

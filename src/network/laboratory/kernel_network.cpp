@@ -10,7 +10,7 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-constexpr std::uint64_t kNoLimit = 2'000'000'000;  // of a shaper's queue: more than all windows together
+constexpr std::uint64_t kNoLimit = 2'000'000'000;  // limit of a shaper's queue: more than all windows together
 
 std::string hardware_address(bool is_readout, std::uint32_t i) {
   return fmt::format("02:00:00:77:{:02x}:{:02x}", is_readout ? 1 : 2, i + 1);
@@ -48,8 +48,8 @@ Result<void> KernelNetwork::make_namespaces() {
   return add(nodes_, settings_.topology.nodes);
 }
 
-/// Token bucket with room for 100 us or four frames. A smaller one loses rate when the kernel's timer is late (with two
-/// frames a loaded machine drained 5 % too slowly); a larger one lets the first frames of an event leave faster than the
+/// A token bucket with room for 100 us or four frames. A smaller bucket loses rate when the kernel's timer is late: with two
+/// frames a loaded machine drained 5 % too slowly. With a larger bucket the first frames of an event leave faster than the
 /// link.
 std::string KernelNetwork::shaper(std::uint64_t bps, std::uint64_t limit_bytes) const {
   const std::uint64_t frame = settings_.traffic.mtu_bytes + 14;

@@ -15,7 +15,7 @@ namespace rodeo::network::laboratory {
 
 class KernelNetwork final : public SwitchDriver {
  public:
-  /// Needs root. Every rack has a switch with a pool; if a buffer has port limits only, the shapers provide them. Settings
+  /// Needs root. Every rack has a switch with a pool; if the buffer has only port limits, the shapers provide them. Settings
   /// must have passed check(). Errors: network.needs_root, network.laboratory.
   static Result<std::unique_ptr<KernelNetwork>> make(const Settings& settings);
 
@@ -23,7 +23,7 @@ class KernelNetwork final : public SwitchDriver {
   const NetworkNamespace& node(std::uint32_t i) const { return nodes_[i]; }
   static std::string address(bool is_readout, std::uint32_t i);
 
-  /// Frames lost at the uplink or at readouts, which have no limit: 0 unless something is wrong.
+  /// Frames lost at the uplink or at readouts, which have no limit. Anything but 0 is an error.
   Result<std::uint64_t> drops_before_the_switch() const;
 
   Result<std::string> describe() override;
@@ -44,7 +44,7 @@ class KernelNetwork final : public SwitchDriver {
   NetworkNamespace switch_;
   std::vector<NetworkNamespace> readouts_;
   std::vector<NetworkNamespace> nodes_;
-  std::vector<SharedPool> pools_;  // one a rack, or none
+  std::vector<SharedPool> pools_;  // one pool for each rack, or none
 };
 
 }  // namespace rodeo::network::laboratory

@@ -22,9 +22,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kClockQuestions = 16;
-constexpr std::chrono::seconds kPatience{20};           // with an agent that answers at once
-constexpr std::chrono::seconds kPatienceWithLoad{120};  // a load starts and ends programs
-constexpr double kHeadStart = 0.15;                     // s, from the order to the first request
+constexpr std::chrono::seconds kPatience{20};           // time limit for an agent that answers at once
+constexpr std::chrono::seconds kPatienceWithLoad{120};  // time limit with a load, which starts and ends programs
+constexpr double kHeadStart = 0.15;                     // seconds from the order to the first request
 
 double unix_now() {
   timespec now{};
@@ -49,11 +49,11 @@ Result<void> wait_until(std::uint64_t at_ns, const Stop& stop) {
   return {};
 }
 
-double drain_seconds_of(const Settings& settings) {  // two time-outs in a row, and emptying the queues
+double drain_seconds_of(const Settings& settings) {  // two time-outs in a row, and the time to empty the queues
   return 1 + 2e-9 * static_cast<double>(settings.tcp.rto_min_ns);
 }
 
-/// Counts since `before`; other values are the present ones.
+/// The counts since `before`; values that are not counts are the present ones.
 SwitchCounters since(const SwitchCounters& before, SwitchCounters now) {
   now.drops -= std::min(before.drops, now.drops);
   if (now.reasons && before.reasons) {
@@ -124,10 +124,11 @@ Result<void> Laboratory::begin(const Settings& settings, const Stop& stop) {
   return compare_clocks(stop);
 }
 
-/// Nodes start at one time of our clock: each reports its clock several times; the fastest answer has the smallest error.
+/// All nodes start at one time of this process's clock. So each node reports its clock several times; the fastest answer has
+/// the smallest error.
 Result<void> Laboratory::compare_clocks(const Stop& stop) {
   clock_offsets_ns_.assign(nodes_.size(), 0);
-  if (network_) return {};  // one kernel, one clock
+  if (network_) return {};  // all nodes are in one kernel, with one clock
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     std::uint64_t quickest = std::numeric_limits<std::uint64_t>::max();
     for (int question = 0; question < kClockQuestions; ++question) {
@@ -150,7 +151,7 @@ Result<Point> Laboratory::measure(const Settings& settings, const VetoRule& rule
 
 Result<Point> Laboratory::measure(const Settings& settings, LineProcess& load, const VetoRule& rule, const Stop& stop,
                                   const Progress& progress) {
-  if (!network_) return std::unexpected(Error{"network.unsupported", "a load of one's own needs namespaces", "", ""});
+  if (!network_) return std::unexpected(Error{"network.unsupported", "a load of your own needs namespaces", "", ""});
   return repeat(settings, [&] { return run_load(settings, load, stop); }, rule, progress);
 }
 

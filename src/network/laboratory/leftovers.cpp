@@ -15,7 +15,7 @@ namespace rodeo::network::laboratory {
 namespace {
 
 /// Field 22 of /proc/PID/stat, counted from the last parenthesis because the name in field 2 may hold any text. Empty if
-/// there is none.
+/// there is no such field.
 std::string start_time(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -56,7 +56,7 @@ std::size_t end_leftovers() {
     const std::string mark = mark_in_environment(name);
     const std::size_t dot = mark.find('.');
     if (dot == std::string::npos || start_time(mark.substr(0, dot)) == mark.substr(dot + 1))
-      continue;  // its laboratory is alive
+      continue;  // the laboratory of this process is alive
     if (kill(pid, SIGKILL) == 0) ++ended;
   }
   return ended;

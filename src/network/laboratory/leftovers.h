@@ -1,4 +1,5 @@
-// Leftovers of a killed laboratory: nothing in the kernel (see README.md), but perhaps a process that was just starting.
+// Leftovers of a killed laboratory. The kernel keeps nothing (see README.md), but a process that was just starting may be
+// left.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +8,13 @@
 
 namespace rodeo::network::laboratory {
 
-/// In the environment of every process that a laboratory starts: "PID.STARTTIME" of the laboratory.
+/// A variable in the environment of every process that a laboratory starts: "PID.STARTTIME" of the laboratory.
 inline constexpr std::string_view kRunVariable = "RODEO_LABORATORY";
 
-/// The value for this process.
+/// The value of kRunVariable for this process.
 std::string run_mark();
 
-/// Ends processes of dead laboratories, as far as this user may; returns their number.
+/// Ends processes of dead laboratories, if this user may end them; returns their number.
 std::size_t end_leftovers();
 
 }  // namespace rodeo::network::laboratory

@@ -31,7 +31,7 @@ const Json& member_of(const Json& said, std::string_view name) {
 }
 
 std::unexpected<Error> LineProcess::failed(std::string what) const {
-  return std::unexpected(Error{code_, std::move(what), name_, "start its command by hand; its own words are above"});
+  return std::unexpected(Error{code_, std::move(what), name_, "start its command by hand; its own messages are above"});
 }
 
 Result<LineProcess> LineProcess::start(std::string name, std::string code, const std::vector<std::string>& command,
@@ -75,7 +75,7 @@ Result<void> LineProcess::send(const Json& object) {
 Result<Json> LineProcess::receive(std::chrono::milliseconds patience, const Stop& stop) {
   const std::string line = RODEO_TRY(next_line(patience, stop));
   auto said = Json::parse(line);
-  if (!said || !said->is_object()) return failed("unexpected answer, no JSON object: " + line.substr(0, 200));
+  if (!said || !said->is_object()) return failed("unexpected answer, not a JSON object: " + line.substr(0, 200));
   const Json* const error = said->find("error");
   if (error == nullptr) return said;
   const std::string& code = member_of(*said, "code").string();
@@ -106,7 +106,7 @@ Result<std::string> LineProcess::next_line(std::chrono::milliseconds patience, c
     const ssize_t n = read(from_.get(), some.data(), some.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return failed("it could not be started, or has ended");
-    if (text_.size() > kLongestLine) return failed("it says something without an end of line");
+    if (text_.size() > kLongestLine) return failed("it sends text without an end of line");
     text_.append(some.data(), static_cast<std::size_t>(n));
   }
 }

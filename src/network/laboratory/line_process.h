@@ -1,4 +1,4 @@
-// A program with a dialogue over stdin and stdout, one JSON object a line: an agent or a switch driver. It ends with our
+// A program with a dialogue over stdin and stdout, one JSON object a line: an agent or a switch driver. It ends with this
 // process.
 #pragma once
 
@@ -20,7 +20,7 @@ using settings::Json;
 /// Called while waiting; true ends the wait with network.interrupted.
 using Stop = std::function<bool()>;
 
-/// A member of a message; null if missing.
+/// A member of a message; null if it is missing.
 const Json& member_of(const Json& said, std::string_view name);
 
 template <typename T>
@@ -30,18 +30,19 @@ Json or_null(const std::optional<T>& value) {
 
 class LineProcess {
  public:
-  /// Starts `command` (found in PATH), in the network namespace of a descriptor unless that is negative. Errors have `name`
-  /// as their place and the code `code`. Call on the main thread: the program ends with the thread that started it.
+  /// Starts `command` (found in PATH) in the network namespace of a descriptor; a negative descriptor: in that of this
+  /// process. Errors have `name` as their place and the code `code`. Call it on the main thread: the program ends with the
+  /// thread that started it.
   static Result<LineProcess> start(std::string name, std::string code, const std::vector<std::string>& command,
                                    int network_namespace = -1);
 
   LineProcess(LineProcess&&) = default;
   LineProcess& operator=(LineProcess&&) = delete;
-  ~LineProcess();  ///< closes its stdin; kills the program if it does not end
+  ~LineProcess();  ///< closes the program's stdin; kills the program if it does not end
 
   const std::string& name() const { return name_; }
 
-  /// Error: the program has ended.
+  /// Sends a message. Error: the program has ended.
   Result<void> send(const Json& object);
   /// The next message. Errors: the program ended, its line is not a JSON object or has more than 64 KiB;
   /// network.agent_silent, network.interrupted; the program's own error: {"error": TEXT}, perhaps with "code" and "next".

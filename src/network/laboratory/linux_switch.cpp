@@ -22,7 +22,7 @@ std::unexpected<Error> failed(std::string what, std::string next = {}) {
   return std::unexpected(Error{"network.driver", std::move(what), "linux", std::move(next)});
 }
 
-/// The stdout of a program; its stderr goes to ours.
+/// The stdout of a program; its stderr is the stderr of this process.
 Result<std::string> output_of(const std::vector<std::string>& command) {
   auto [from, to] = RODEO_TRY(base::make_pipe());
   const base::UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -35,7 +35,7 @@ Result<std::string> output_of(const std::vector<std::string>& command) {
     text.append(some.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   if (const int status = child->wait(); status != 0)
     return failed(fmt::format("`{}` failed with {}", fmt::join(command, " "), status),
-                  "its own words are above; setting queues needs root there");
+                  "its own messages are above; setting queues needs root there");
   return text;
 }
 

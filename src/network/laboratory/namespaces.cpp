@@ -53,9 +53,9 @@ Result<NetworkNamespace> NetworkNamespace::make() {
   }).join();
   if (made.fd_) return made;
   if (reason == EPERM)
-    return std::unexpected(Error{"network.needs_root",
-                                 "the laboratory makes network namespaces, links and eBPF programs, which needs root", "",
-                                 "run it as root (sudo), or on hosts of your own with --hosts FILE, which does not"});
+    return std::unexpected(
+        Error{"network.needs_root", "the laboratory makes network namespaces, links and eBPF programs, which needs root", "",
+              "run it as root (sudo), or on hosts of your own with --hosts FILE, which does not need root"});
   errno = reason;
   return failed("cannot make a network namespace");
 }

@@ -1,4 +1,5 @@
-// Network namespaces without a name: each lives as long as a descriptor of it, so a killed laboratory leaves none.
+// Network namespaces without a name: each lives as long as a descriptor of it is open, so a killed laboratory leaves no
+// namespace behind.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ class NetworkNamespace {
   /// Calls the function on a thread in the namespace, and waits.
   Result<void> inside(const std::function<Result<void>()>& work) const;
 
-  /// Runs `ip` or `tc` in it with lines of commands. Error network.laboratory with the program's message.
+  /// Runs `ip` or `tc` in the namespace with lines of commands. Error network.laboratory with the program's message.
   Result<void> batch(const std::string& program, const std::string& lines) const;
 
  private:

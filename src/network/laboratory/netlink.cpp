@@ -90,7 +90,7 @@ tcmsg about_link(const std::string& link) {
   return about;
 }
 
-/// The first attribute of that type in the list at `at`; nullptr if there is none.
+/// The first attribute of that type in the list at `at`; nullptr if there is no such attribute.
 const rtattr* find_attribute(const rtattr* at, std::size_t bytes, std::uint16_t type) {
   for (auto left = static_cast<int>(bytes); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
     if (at->rta_type == type) return at;

@@ -11,7 +11,7 @@ namespace rodeo::network::laboratory {
 
 enum class Hook : unsigned char { ingress, egress };
 
-/// Adds a clsact queueing discipline to a link if it has none, and attaches the program to one of its hooks. Error
+/// Adds a clsact queueing discipline to a link if there is none, and attaches the program to one of its hooks. Error
 /// network.laboratory.
 Result<void> attach_classifier(const std::string& link, Hook hook, int program);
 

@@ -64,7 +64,8 @@ void NodeEmulator::pace(const std::vector<ScheduledEvent>& schedule, std::uint64
                         std::uint32_t in_flight) {
   const bool real_time = become_real_time();
   for (const ScheduledEvent& event : schedule) {
-    const std::uint64_t due = start_ns + static_cast<std::uint64_t>(event.at_ns);  // wraps correctly if negative
+    // The sum wraps correctly if at_ns is negative.
+    const std::uint64_t due = start_ns + static_cast<std::uint64_t>(event.at_ns);
     sleep_until(due);
     const bool counts = event.at_ns >= 0;
     {
@@ -177,7 +178,7 @@ rodeo::Result<NodeEmulator::Result> NodeEmulator::run(const std::vector<Schedule
     const int n = epoll_wait(epoll.get(), ready.data(), static_cast<int>(ready.size()), left_ms);
     for (int i = 0; i < n && going; ++i) {
       const std::uint64_t tag = ready[static_cast<std::size_t>(i)].data.u64;
-      if (tag == kControl) {  // no orders come during a run: the laboratory is gone
+      if (tag == kControl) {  // no orders come during a run, so the laboratory is gone
         const std::lock_guard lock(mutex_);
         wrong_ = "the laboratory is gone";
         going = false;
@@ -186,7 +187,7 @@ rodeo::Result<NodeEmulator::Result> NodeEmulator::run(const std::vector<Schedule
         epoll_ctl(epoll.get(), EPOLL_CTL_DEL, paced_.get(), nullptr);
       } else if (!read(connections_[tag], tag, start_ns, end_ns)) {
         const std::lock_guard lock(mutex_);
-        wrong_ = fmt::format("readout {} closed its connection or sent what was not asked for", tag);
+        wrong_ = fmt::format("readout {} closed its connection or sent an unexpected reply", tag);
         going = false;
       }
     }

@@ -18,20 +18,22 @@ namespace rodeo::network::laboratory {
 class NodeEmulator {
  public:
   struct Result {
-    std::uint64_t scheduled = 0;              ///< events of this node after warm-up
-    std::uint64_t requested = 0;              ///< of these; less if too many others were under way until the end
-    std::uint64_t held = 0;                   ///< of these, requested later because `in_flight` others were under way
-    std::uint64_t completed = 0;              ///< of these, by the end of the drain
-    double completed_in_time = 0;             ///< over all completed events, the shares of their time while counting
-    std::vector<std::uint64_t> latencies_ns;  ///< of completed ones: first request to last byte
-    std::vector<std::uint64_t> lateness_ns;   ///< first request relative to the schedule, of events not held
+    std::uint64_t scheduled = 0;  ///< events of this node after warm-up
+    /// Scheduled events that were requested; fewer if too many others were under way until the end.
+    std::uint64_t requested = 0;
+    std::uint64_t held = 0;                   ///< requested events that waited because `in_flight` others were under way
+    std::uint64_t completed = 0;              ///< requested events that were complete by the end of the drain
+    double completed_in_time = 0;             ///< sum, over all completed events, of the share of their time while counting
+    std::vector<std::uint64_t> latencies_ns;  ///< latencies of completed events: from the first request to the last byte
+    /// Lateness of the first request relative to the schedule, of events that did not wait.
+    std::vector<std::uint64_t> lateness_ns;
     bool real_time = false;
   };
 
-  /// Errors: network.agent, network.unsupported.
+  /// Connects to the readouts. Errors: network.agent, network.unsupported.
   rodeo::Result<void> connect(const std::vector<std::string>& readouts, const std::string& congestion_control);
 
-  /// Blocks until all events are complete or `drain_ns` after the end; then closes the connections. `start_ns` is on this
+  /// Blocks until all events are complete, or `drain_ns` after the end; then closes the connections. `start_ns` is on this
   /// host's steady clock. Ends early when `control` hangs up. Errors: network.agent (a readout closed or sent an invalid
   /// reply, the start is in the past).
   rodeo::Result<Result> run(const std::vector<ScheduledEvent>& schedule, std::uint64_t start_ns, std::uint64_t duration_ns,
@@ -48,7 +50,7 @@ class NodeEmulator {
   struct UnderWay {
     std::uint64_t requested_ns = 0;
     std::uint64_t bytes = 0;
-    std::uint32_t missing = 0;  ///< fragments
+    std::uint32_t missing = 0;  ///< number of missing fragments
     bool counts = false;
   };
 
@@ -60,7 +62,7 @@ class NodeEmulator {
 
   std::vector<Connection> connections_;
   std::vector<std::byte> scratch_;
-  base::UniqueFd paced_;  // eventfd: the pacing thread has ended
+  base::UniqueFd paced_;  // eventfd: signals that the pacing thread has ended
 
   std::mutex mutex_;  // protects all members below
   std::condition_variable changed_;

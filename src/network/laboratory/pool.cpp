@@ -20,12 +20,12 @@ struct Rules {
   std::uint64_t shared = 0;
   std::uint64_t dedicated = 0;
   std::uint64_t port_limit = 0;
-  std::uint64_t alpha = 0;  // 2^-20; 0: no threshold
+  std::uint64_t alpha = 0;  // alpha in units of 2^-20; 0: no threshold
   std::uint64_t cell = 0;
   std::uint64_t metadata = 0;
 };
 
-/// The programs write these words; one word a port follows: its occupancy in bytes as charged. `shared` is the sum over
+/// The programs write these words. One word for each port follows: its occupancy in charged bytes. `shared` is the sum over
 /// ports of the occupancy beyond their dedicated memory: each change of a port's word is atomic and adds exactly its
 /// difference to `shared`.
 struct State {
@@ -35,12 +35,12 @@ struct State {
 };
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kMostAlpha = std::uint64_t{1} << 30;  // times the 8 GB of check() is still 63 bits
+constexpr std::uint64_t kMostAlpha = std::uint64_t{1} << 30;  // times the 8 GB of check(), this fits into 63 bits
 
 std::int16_t at(std::size_t offset) { return static_cast<std::int16_t>(offset); }
 std::int16_t at_port(std::uint32_t port) { return at(sizeof(State) + 8 * std::size_t{port}); }
 
-/// r0 = this CPU's counters of the port, or 0. Overwrites r1 to r5.
+/// Sets r0 = this CPU's counters of the port, or 0. Overwrites r1 to r5.
 void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
   program.store_32(stack, -4, static_cast<std::int32_t>(port))
       .move(r2, stack)
@@ -49,7 +49,7 @@ void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
       .call(BPF_FUNC_map_lookup_elem);
 }
 
-void add_to_counter(BpfProgram& program, std::size_t counter, auto value) {  // r0: counters; overwrites r1
+void add_to_counter(BpfProgram& program, std::size_t counter, auto value) {  // r0 must point to the counters; overwrites r1
   program.load(r1, r0, at(counter)).add(r1, value).store(r0, at(counter), r1);
 }
 
@@ -58,7 +58,7 @@ void raise_counter(BpfProgram& program, std::size_t counter, Reg value) {
   program.load(r1, r0, at(counter)).jump_if_greater(r1, value, lower).store(r0, at(counter), value).here(lower);
 }
 
-/// r7 = length of the frame, r6 = bytes charged for it, r1 = rules, r8 = state. Overwrites r2.
+/// Sets r7 = length of the frame, r6 = bytes charged for it, r1 = rules, r8 = state. Overwrites r2.
 void charge_of_frame(BpfProgram& program, int rules, int state) {
   const auto counted = program.label();
   program.load_32(r7, r1, at(offsetof(__sk_buff, len)))
@@ -76,7 +76,7 @@ void charge_of_frame(BpfProgram& program, int rules, int state) {
       .here(counted);
 }
 
-/// reg = the part of reg beyond the dedicated memory; register `dedicated` has its size.
+/// Sets reg to the part of reg that is beyond the dedicated memory; register `dedicated` has the size of this memory.
 void shared_part(BpfProgram& program, Reg reg, Reg dedicated) {
   const auto more = program.label();
   const auto done = program.label();
@@ -93,9 +93,9 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
   const auto dropped = program.label();
   charge_of_frame(program, rules, state);
   program.move(r9, r6)
-      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before
+      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before this frame
       .move(r2, r9)
-      .add(r2, r6)  // r2: after
+      .add(r2, r6)  // r2: held with this frame
       .load(r3, r1, at(offsetof(Rules, port_limit)))
       .jump_if_more(r2, r3, over_port_limit)
       .load(r4, r1, at(offsetof(Rules, dedicated)));
@@ -105,14 +105,14 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
       .move(r5, r2)
       .subtract(r5, r9)  // r5: shared memory that the frame takes
       .move(r3, r5)
-      .atomic_add(r8, at(offsetof(State, shared)), r3, true)  // r3: shared memory used before
+      .atomic_add(r8, at(offsetof(State, shared)), r3, true)  // r3: shared memory used before this frame
       .move(r0, r3)
       .add(r0, r5)
       .load(r4, r1, at(offsetof(Rules, shared)))
       .jump_if_more(r0, r4, pool_full)
       .load(r0, r1, at(offsetof(Rules, alpha)))
       .jump_if_zero(r0, fits)
-      .subtract(r4, r3)  // free
+      .subtract(r4, r3)  // r4: free shared memory
       .multiply(r4, r0)
       .shift_right(r4, 20)
       .jump_if_more(r2, r4, over_threshold);
@@ -157,8 +157,8 @@ BpfProgram releasing(int rules, int state, std::uint32_t port) {
       .negate(r6)
       .atomic_add(r8, at(offsetof(State, charged)), r6, false)
       .move(r9, r6)
-      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before
-      .add(r6, r9)                              // r6: after
+      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before this frame
+      .add(r6, r9)                              // r6: held with this frame
       .load(r4, r1, at(offsetof(Rules, dedicated)));
   shared_part(program, r6, r4);
   shared_part(program, r9, r4);

@@ -18,8 +18,8 @@ class ReadoutEmulator {
   struct Counters {
     std::uint64_t answers = 0;
     std::uint64_t retransmits = 0;
-    std::uint64_t timeouts = 0;      ///< of the whole namespace or host
-    std::uint64_t loss_probes = 0;   ///< likewise
+    std::uint64_t timeouts = 0;      ///< count of the whole namespace or host
+    std::uint64_t loss_probes = 0;   ///< count of the whole namespace or host
     std::uint64_t bad_requests = 0;  ///< connections closed because of a bad request
     std::uint64_t machine_drops = 0;
   };
@@ -27,13 +27,13 @@ class ReadoutEmulator {
   explicit ReadoutEmulator(base::UniqueFd listener);
   ~ReadoutEmulator();
 
-  /// Serves requests; when the descriptor `control` is readable, calls on_control. Ends when on_control returns false.
+  /// Serves requests. Calls on_control when the descriptor `control` is readable, and ends when on_control returns false.
   void serve(int control, const std::function<bool()>& on_control);
 
-  /// Counters start at 0.
+  /// Restarts the counters at 0.
   void mark();
-  Counters counters() const;  ///< since mark()
-  /// Times that requests waited in the kernel before they were read, since mark(). Uses only this host's clock.
+  Counters counters() const;  ///< counts since mark()
+  /// The times that requests waited in the kernel before they were read, since mark(). Only this host's clock is used.
   const base::LatencyHistogram& lateness() const { return *lateness_; }
   std::uint64_t smallest_round_trip_ns() const;
 
@@ -51,7 +51,7 @@ class ReadoutEmulator {
   base::UniqueFd epoll_;
   std::map<int, std::unique_ptr<Connection>> connections_;
   std::unique_ptr<base::LatencyHistogram> lateness_;
-  Counters counted_;  // our own counts, and those of closed connections
+  Counters counted_;  // counts of this object, and of closed connections
   Counters marked_;
   std::uint64_t smallest_round_trip_ns_ = 0;
 };

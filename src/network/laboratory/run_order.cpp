@@ -11,7 +11,7 @@ namespace rodeo::network::laboratory {
 namespace {
 
 constexpr double kMostEvents = 1e9;
-constexpr double kLongest = 1e6;  // s
+constexpr double kLongest = 1e6;  // seconds
 constexpr std::uint64_t kLatest = std::uint64_t{1} << 62;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The order for a run to a node's agent, to JSON and back.
+// The order for a run to a node's agent, and its form as JSON.
 #pragma once
 
 #include "network/simulator/scenario.h"
@@ -8,7 +8,7 @@ namespace rodeo::network::laboratory {
 
 inline constexpr std::uint64_t kAgentVersion = 3;
 
-/// The settings that determine the schedule, and how long a node works on it.
+/// The settings that determine the schedule, and the time that a node works on it.
 struct RunOrder {
   Scenario scenario;
   std::uint32_t node = 0;
@@ -16,7 +16,7 @@ struct RunOrder {
   std::uint64_t drain_ns = 0;
 };
 
-/// {"do": "run", ..., "settings": {name: text}}.
+/// The order as JSON: {"do": "run", ..., "settings": {name: text}}.
 settings::Json json_of(const RunOrder& order);
 /// Errors: network.agent, those of scenario_of() and check(). The schedule of an accepted order ends and fits into memory.
 Result<RunOrder> run_order_of(const settings::Json& said);

@@ -56,9 +56,9 @@ std::vector<Group> groups(const Settings& laboratory, std::optional<std::chrono:
   add("S / (R MSS)", "segments of a fragment: few of them end in time-outs", [](const Settings& s, RoundTrip) -> Value {
     return static_cast<double>(s.traffic.event_bytes) / s.topology.readouts / s.traffic.segment_bytes();
   });
-  add("RTO O / S", "what a time-out costs: decides how deep a collapse is",
+  add("RTO O / S", "cost of a time-out: determines the depth of a collapse",
       [&](const Settings& s, RoundTrip) -> Value { return static_cast<double>(s.tcp.rto_min_ns) / drain_ns(s); });
-  add("RTT O / S", "how soon a sender hears of a loss", [&](const Settings& s, RoundTrip trip) -> Value {
+  add("RTT O / S", "time until a sender learns of a loss", [&](const Settings& s, RoundTrip trip) -> Value {
     return trip ? Value(static_cast<double>(trip->count()) / drain_ns(s)) : std::nullopt;
   });
   return list;

@@ -1,6 +1,6 @@
-// The scaling law of the laboratory: the dimensionless groups that determine the behaviour, and how to make a network slower
-// and smaller without changing them. With a = laboratory rate / real rate and b = laboratory event / real event, times
-// stretch by b/a.
+// The scaling law of the laboratory: the dimensionless groups that determine the behaviour, and a network that is slower and
+// smaller with the same groups. With a = laboratory rate / real rate and b = laboratory event / real event, times stretch by
+// b/a.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ struct Scale {
   double time() const { return size / rate; }
 };
 
-/// The same network at another scale: I, O x rate; S, B x size; f x rate/size; RTO, RTT x size/rate. Sizes are rounded to
-/// bytes. The MTU does not change, so fragment / segment is kept only if size is 1.
+/// The same network at another scale: I and O are multiplied by rate, S and B by size, f by rate/size, RTO and RTT by
+/// size/rate. Sizes are rounded to bytes. The MTU does not change, so fragment / segment stays equal only if size is 1.
 Settings scaled(const Settings& settings, const Scale& scale);
 
 /// One group: its value in the laboratory and in the real network.
@@ -29,10 +29,11 @@ struct Group {
   std::string meaning;
   std::optional<double> laboratory;
   std::optional<double> real;
-  bool kept() const;  ///< equal within 2 %
+  bool kept() const;  ///< true if both values are equal within 2 %
 };
 
-/// I/O, S f/O, B/S, fragment/MSS, RTO x O/S, RTT x O/S of both. Without measured round trips the last is left out.
+/// The groups I/O, S f/O, B/S, fragment/MSS, RTO x O/S, RTT x O/S of both networks. Without measured round trips the last
+/// group is left out.
 std::vector<Group> groups(const Settings& laboratory, std::optional<std::chrono::nanoseconds> laboratory_round_trip,
                           const Settings& real, std::optional<std::chrono::nanoseconds> real_round_trip);
 

@@ -12,7 +12,7 @@ std::vector<ScheduledEvent> schedule_of(std::uint32_t node, const Scenario& scen
   const Topology& topology = scenario.topology;
   const std::uint32_t ports = topology.nodes / topology.racks;
   const std::uint32_t rack = node / ports;
-  // All nodes have equal load here: the number of events under way is not known in advance.
+  // All nodes have equal load here, because the number of events under way is not known in advance.
   dispatch::Assigner assigner(policy_of(scenario.traffic.assignment), ports);
   for (std::uint32_t port = 0; port < ports; ++port) assigner.set(port, 0, true);
   EventSource source(topology, scenario.traffic, rack, scenario.seed);

@@ -8,12 +8,12 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-constexpr double kFullestLink = 0.98;  // above it, queues of real TCP never empty
+constexpr double kFullestLink = 0.98;  // above this load, queues of real TCP never empty
 constexpr std::uint32_t kMostHosts = 250;
 constexpr std::uint64_t kMostShared = 8'000'000'000;
 constexpr std::uint64_t kLongestRunNs = 86'400'000'000'000;
 
-/// The first setting that is not possible here.
+/// The first setting that is not possible in the laboratory.
 struct Refusal {
   bool refused;
   std::string_view what;
@@ -41,7 +41,7 @@ Result<void> check(const SwitchBuffer& buffer) {
        {buffered_by_shapers(buffer) && *buffer.port_limit_bytes > 2'000'000'000, "a port's buffer is at most 2 GB here",
         "give less, or infinite"},
        {buffer.shared_bytes.value_or(0) > kMostShared, "the laboratory's switch has at most 8 GB", "give less, or infinite"},
-       {of_shared && !buffer.shared_bytes, "a dynamic threshold or memory of ports says nothing without shared memory",
+       {of_shared && !buffer.shared_bytes, "a dynamic threshold or memory of ports has no meaning without shared memory",
         "add --buffer shared:SIZE"}});
 }
 
@@ -57,7 +57,7 @@ Result<void> check(const Settings& settings) {
     return std::unexpected(
         Error{"network.zero", "events in flight, repeats and duration are at least 1, 1 and more than 0", "", ""});
   RODEO_TRY(first_of({{traffic.assignment == Assignment::least_loaded,
-                       "the laboratory's nodes know their events beforehand, so none can go to the least loaded",
+                       "the laboratory's nodes know their events beforehand, so no event can go to the least loaded node",
                        "use round-robin or random"},
                       {settings.duration_ns > kLongestRunNs, "a run of more than a day", "give a shorter --duration"}}));
   RODEO_TRY(network::check(settings.buffer, traffic));

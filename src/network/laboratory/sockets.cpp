@@ -57,7 +57,7 @@ void no_delay(int socket) {
 Result<base::UniqueFd> listen_at(const std::string& address, std::uint16_t port, const std::string& congestion_control) {
   const auto where = address_of(address, port);
   if (!where)
-    return std::unexpected(Error{"network.hosts", fmt::format("`{}` is no IPv4 address", address), "",
+    return std::unexpected(Error{"network.hosts", fmt::format("`{}` is not an IPv4 address", address), "",
                                  "give the address of the data network: 10.0.0.1"});
   auto socket = RODEO_TRY(tcp_socket(congestion_control));
   const int on = 1;
@@ -80,7 +80,7 @@ Result<base::UniqueFd> connect_to(const std::string& endpoint, const std::string
   if (colon != std::string::npos) std::from_chars(endpoint.data() + colon + 1, endpoint.data() + endpoint.size(), port);
   const auto where = address_of(endpoint.substr(0, std::min(colon, endpoint.size())), port);
   if (!where || port == 0)
-    return std::unexpected(Error{"network.agent", fmt::format("`{}` is no address with a port", endpoint)});
+    return std::unexpected(Error{"network.agent", fmt::format("`{}` is not an address with a port", endpoint)});
   auto socket = RODEO_TRY(tcp_socket(congestion_control));
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&*where), sizeof *where) != 0) {
     int reason = errno;
@@ -97,7 +97,7 @@ Result<base::UniqueFd> connect_to(const std::string& endpoint, const std::string
                     "is the address that of the data network, and no firewall in between?");
   }
   no_delay(socket.get());
-  const linger reset{.l_onoff = 1, .l_linger = 0};  // a closed node leaves nothing in flight
+  const linger reset{.l_onoff = 1, .l_linger = 0};  // a closed node must leave no data in flight
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   return socket;
 }
@@ -118,7 +118,7 @@ TcpCounters tcp_counters(int socket) {
           .smallest_round_trip_ns = measured ? std::uint64_t{info.tcpi_min_rtt} * 1000 : 0};
 }
 
-std::uint64_t tcp_statistic(const std::string& name) {  // pairs of lines: names, values
+std::uint64_t tcp_statistic(const std::string& name) {  // the file has pairs of lines: names, then values
   std::ifstream file("/proc/thread-self/net/netstat");
   std::string names;
   std::string values;
@@ -136,7 +136,7 @@ std::uint64_t tcp_statistic(const std::string& name) {  // pairs of lines: names
   return 0;
 }
 
-std::uint64_t machine_drops() {  // second column, a line for each CPU, hexadecimal
+std::uint64_t machine_drops() {  // the number is in the second column of a line for each CPU, hexadecimal
   std::ifstream file("/proc/net/softnet_stat");
   std::uint64_t sum = 0;
   std::string line;

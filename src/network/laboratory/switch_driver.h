@@ -1,5 +1,5 @@
-// The interface to the switch under test: sets its buffer and reads its drops. Implemented by the laboratory's own switch,
-// by a Linux host, and by programs of the user (switch_program.h).
+// The interface to the switch under test: sets its buffer and reads its drops. The laboratory's own switch, a Linux host,
+// and programs of the user (switch_program.h) implement it.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@ namespace rodeo::network::laboratory {
 
 struct PortDrops {
   std::string name;
-  std::uint64_t drops = 0;  ///< frames since the switch was made or started
+  std::uint64_t drops = 0;  ///< frames dropped since the switch was made or started
 };
 
 struct SwitchCounters {
-  std::uint64_t drops = 0;                ///< frames, all ports together; only differences are used
-  std::optional<DropCount> reasons = {};  ///< of these, if the switch knows
+  std::uint64_t drops = 0;                ///< dropped frames, all ports together; only differences are used
+  std::optional<DropCount> reasons = {};  ///< reasons of the drops, if the switch knows them
   std::optional<std::uint64_t> max_buffer_bytes =
-      {};  ///< of the fullest rack since start(); none if the switch does not know
-  std::optional<std::uint64_t> max_buffer_cell_bytes = {};  ///< the same in cells; in frames if it has no cells
-  std::optional<std::int64_t> occupancy_bytes = {};         ///< now, all racks together
+      {};  ///< for the fullest rack since start(); nothing if the switch does not know it
+  /// max_buffer_bytes in cells; in frames if the switch has no cells.
+  std::optional<std::uint64_t> max_buffer_cell_bytes = {};
+  std::optional<std::int64_t> occupancy_bytes = {};  ///< occupancy now, all racks together
   std::vector<PortDrops> ports = {};
 };
 
@@ -32,7 +33,7 @@ struct SwitchCounters {
 class SwitchDriver {
  public:
   virtual ~SwitchDriver() = default;
-  /// One line about the switch, for the report.
+  /// A description of the switch in one line, for the report.
   virtual Result<std::string> describe() = 0;
   virtual Result<void> set_buffer(const SwitchBuffer& buffer) = 0;
   /// Starts counting.

@@ -21,7 +21,7 @@ class SwitchProgram final : public SwitchDriver {
 
   Result<void> set_buffer(const SwitchBuffer& buffer) override {
     if (buffer.cell_bytes != 0)
-      return std::unexpected(Error{"network.unsupported", "the cells of a switch are as they are", process_.name(),
+      return std::unexpected(Error{"network.unsupported", "the cells of a real switch cannot be changed", process_.name(),
                                    "leave --cell and --cell-metadata out"});
     Json question = Json::object({{"do", "set_buffer"},
                                   {"shared_bytes", or_null(buffer.shared_bytes)},

@@ -10,8 +10,8 @@
 
 namespace rodeo::network::laboratory {
 
-/// Starts `program` (a path, or found in PATH) with the options, each KEY=VALUE, as its arguments. Main thread. Errors:
-/// network.driver.
+/// Starts `program` (a path, or found in PATH) with the options, each KEY=VALUE, as its arguments. Call it on the main
+/// thread. Errors: network.driver.
 Result<std::unique_ptr<SwitchDriver>> switch_program(const std::string& program, const std::vector<std::string>& options);
 
 }  // namespace rodeo::network::laboratory

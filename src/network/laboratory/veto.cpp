@@ -14,10 +14,10 @@ namespace {
 
 std::uint32_t ports_of(const Settings& settings) { return settings.topology.nodes / settings.topology.racks; }
 
-constexpr double kLongestStallPeriods = 2000;  // longer ones veto in any case
+constexpr double kLongestStallPeriods = 2000;  // longer stalls veto a run in any case
 
-/// The largest occupancy if all events due in a stall are requested at its end. The stall begins `after` seconds after an
-/// event.
+/// The largest occupancy if all events that are due in a stall are requested at its end. The stall begins `after` seconds
+/// after an event.
 double largest_occupancy(const Settings& settings, double stall_seconds, double after, double live) {
   const double period = 1 / settings.traffic.event_rate_hz;
   const double begin = (std::ceil(live) + 2) * period + after;
@@ -25,14 +25,14 @@ double largest_occupancy(const Settings& settings, double stall_seconds, double 
   const double most_at_once = static_cast<double>(ports_of(settings)) * settings.traffic.events_in_flight;
   const double utilisation = static_cast<double>(settings.traffic.event_bytes) * 8 * settings.traffic.event_rate_hz /
                              static_cast<double>(settings.topology.uplink_bps);
-  const double until =
-      end + (2 * live + 2) * period + stall_seconds / std::max(0.02, 1 - utilisation);  // the uplink has caught up
+  // After this time the uplink has caught up.
+  const double until = end + (2 * live + 2) * period + stall_seconds / std::max(0.02, 1 - utilisation);
   std::vector<Burst> bursts;
   double at_once = 0;
   for (std::uint32_t n = 0; n * period < until; ++n) {
     const double due = n * period;
     const bool delayed = due >= begin && due <= end;
-    if (delayed && ++at_once > most_at_once) continue;  // held back by its node
+    if (delayed && ++at_once > most_at_once) continue;  // the node holds this event back
     bursts.push_back({.start_s = delayed ? end : due,
                       .bytes = static_cast<double>(settings.traffic.event_bytes),
                       .port = n % ports_of(settings)});

@@ -13,11 +13,11 @@ namespace rodeo::network {
 
 template <typename Row>
 struct Column {
-  std::string_view name;  ///< with its unit; "a.b" is the member b of an object a
+  std::string_view name;  ///< name with its unit; "a.b" is the member b of an object a
   std::function<settings::Json(const Row&)> value;
 };
 
-/// All results except the hash and the fates of packets; count_columns() has the fates, for each kind of packet.
+/// All results except the hash and the fates of packets. count_columns() has the fates for each kind of packet.
 std::span<const Column<Outcome>> outcome_columns();
 std::span<const Column<PacketCount>> count_columns();
 std::span<const Column<OccupancySample>> occupancy_columns();
@@ -33,7 +33,7 @@ settings::Json json_of(std::span<const Column<Row>> columns, const Row& row) {
   return out;
 }
 
-/// A line of CSV: the names, or the values of a row.
+/// A line of CSV with the names, or with the values of a row.
 template <typename Row>
 std::string csv_line(std::span<const Column<Row>> columns, const Row* row = nullptr) {
   std::string line;

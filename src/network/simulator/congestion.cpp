@@ -15,7 +15,7 @@ constexpr Picoseconds kAckTrainGap = 2 * kMillisecond;
 constexpr Picoseconds kShortestRise = 4 * kMillisecond;
 constexpr Picoseconds kLongestRise = 16 * kMillisecond;
 
-/// 1/1024 s.
+/// A time in units of 1/1024 s.
 std::uint64_t ticks(Picoseconds time) {
   return static_cast<std::uint64_t>((static_cast<unsigned __int128>(time) << 10) / kPicosecondsPerSecond);
 }
@@ -26,7 +26,7 @@ bool after(std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(
 
 std::uint32_t cube_root(std::uint64_t value) {
   std::uint64_t root = 0;
-  for (int bit = 21; bit >= 0; --bit) {  // 2642245 is the largest root of 64 bits
+  for (int bit = 21; bit >= 0; --bit) {  // 2642245 is the cube root of the largest 64-bit number
     const std::uint64_t trial = root | (std::uint64_t{1} << bit);
     if (static_cast<unsigned __int128>(trial) * trial * trial <= value) root = trial;
   }
@@ -34,7 +34,7 @@ std::uint32_t cube_root(std::uint64_t value) {
 }
 
 void Congestion::grow_by_count(std::uint32_t per_segment, std::uint32_t segments) {
-  if (count_ >= per_segment) {  // the period has become shorter
+  if (count_ >= per_segment) {  // the period became shorter
     count_ = 0;
     ++window;
   }
@@ -57,7 +57,7 @@ std::uint32_t Congestion::cubic_period(Picoseconds now, std::uint32_t segments) 
       to_origin_ = 0;
       origin_ = window;
     } else {
-      // K = cbrt((W_max - cwnd) / C), in 1/1024 s: 2^30 of them in a cubic second.
+      // K = cbrt((W_max - cwnd) / C), in 1/1024 s: a cubic second has 2^30 of these units.
       to_origin_ = cube_root((static_cast<std::uint64_t>(plateau_ - window) << 40) / kRate);
       origin_ = plateau_;
     }
@@ -68,8 +68,8 @@ std::uint32_t Congestion::cubic_period(Picoseconds now, std::uint32_t segments) 
       (static_cast<unsigned __int128>(kRate) * distance * distance * distance) >> 40, 0x3fffffff));
   const std::uint64_t target = elapsed < to_origin_ ? origin_ - std::min<std::uint64_t>(delta, origin_) : origin_ + delta;
   std::uint64_t period = target > window ? window / (target - window) : 100ull * window;
-  if (plateau_ == 0 && period > 20) period = 20;  // path still unknown: grow by 5 % a round trip
-  // Never slower than Reno (section 4.3): with beta 0.7 it would need 8 (1 + beta) / (3 (1 - beta)) / 8 windows a segment.
+  if (plateau_ == 0 && period > 20) period = 20;  // the path is still unknown: grow by 5 % in a round trip
+  // Never slower than Reno (section 4.3), which with beta 0.7 needs 8 (1 + beta) / (3 (1 - beta)) / 8 windows for a segment.
   const std::uint32_t scale = 8 * (1024 + kBeta) / 3 / (1024 - kBeta);
   const std::uint32_t reno_period = static_cast<std::uint32_t>((static_cast<std::uint64_t>(window) * scale) >> 3);
   while (reno_period != 0 && reno_count_ > reno_period) {
@@ -112,7 +112,7 @@ void Congestion::on_rtt(const TcpParameters& tcp, Picoseconds now, Picoseconds r
   if (after(acknowledged, round_end_)) start_round(now, sent_end);
   if (window < kHystartLowest) return;
   if (now - last_ack_ <= kAckTrainGap) {
-    // A train of acknowledgements that lasts half a round trip: the window fills the path.
+    // The acknowledgements arrived as a train for half a round trip: the window fills the path.
     last_ack_ = now;
     if (now - round_start_ > delay_min_ / 2) found_ = true;
   }
@@ -128,7 +128,7 @@ void Congestion::on_rtt(const TcpParameters& tcp, Picoseconds now, Picoseconds r
 std::uint32_t Congestion::threshold_after_loss(const TcpParameters& tcp) {
   if (tcp.control != CongestionControl::cubic) return std::max(window / 2, 2u);
   epoch_start_ = kNever;
-  // Fast convergence (section 4.7): a sender that loses below its last plateau makes room.
+  // Fast convergence (section 4.7): a sender with a loss below its last plateau frees bandwidth.
   plateau_ =
       window < plateau_ ? static_cast<std::uint32_t>(static_cast<std::uint64_t>(window) * (1024 + kBeta) / 2048) : window;
   return std::max(static_cast<std::uint32_t>(static_cast<std::uint64_t>(window) * kBeta / 1024), 2u);

@@ -1,4 +1,4 @@
-// Growth and reduction of a window: Reno (RFC 5681) and CUBIC (RFC 9438) with HyStart, in the integers of Linux.
+// Growth and reduction of a window: Reno (RFC 5681) and CUBIC (RFC 9438) with HyStart, in the integer arithmetic of Linux.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ std::uint32_t cube_root(std::uint64_t value);
 class Congestion {
  public:
   std::uint32_t window = 10;
-  std::uint32_t threshold = 0x7fffffff;  ///< of slow start
+  std::uint32_t threshold = 0x7fffffff;  ///< threshold of slow start
 
   bool in_slow_start() const { return window < threshold; }
 
-  /// New data were acknowledged while the window was the limit. `rtt`: of the newest segment acknowledged (kNever: unknown).
-  /// `acknowledged`, `sent_end`: sequence numbers after this acknowledgement and of the next segment to send.
+  /// Handles an acknowledgement of new data while the window was the limit. `rtt`: round trip of the newest segment
+  /// acknowledged (kNever: unknown). `acknowledged`, `sent_end`: sequence numbers after this acknowledgement and of the next
+  /// segment to send.
   void on_acknowledged(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, std::uint32_t acknowledged,
                        std::uint32_t sent_end);
   /// Takes each round-trip sample, also of an idle window.
@@ -27,11 +28,11 @@ class Congestion {
               std::uint32_t sent_end);
   /// The threshold after a loss; stores the window for cubic's plateau.
   std::uint32_t threshold_after_loss(const TcpParameters& tcp);
-  /// The sender restarts after so long without data in flight: cubic's clock excludes that time.
+  /// Handles a restart after the time `idle` without data in flight: cubic's clock excludes this time.
   void on_restart(const TcpParameters& tcp, Picoseconds now, Picoseconds idle);
-  /// A retransmission time-out: forgets everything about the path.
+  /// Handles a retransmission time-out: forgets everything about the path.
   void on_timeout();
-  /// The arrival times of the next acknowledgements may end slow start.
+  /// True if the arrival times of the next acknowledgements may end slow start.
   bool learns(const TcpParameters& tcp) const {
     return tcp.control == CongestionControl::cubic && tcp.hystart && !found_ && in_slow_start();
   }
@@ -44,16 +45,16 @@ class Congestion {
 
   std::uint32_t count_ = 0;  ///< acknowledged segments that have not yet enlarged the window
 
-  // Cubic: time in units of 1/1024 s, as its constants require.
+  // Members of cubic, with time in units of 1/1024 s, as its constants require:
   Picoseconds epoch_start_ = kNever;
   Picoseconds delay_min_ = kNever;
   std::uint32_t plateau_ = 0;      ///< window before the last loss
-  std::uint32_t origin_ = 0;       ///< window where the curve is flat
+  std::uint32_t origin_ = 0;       ///< window at which the curve is flat
   std::uint32_t to_origin_ = 0;    ///< K, in 1/1024 s
   std::uint32_t reno_window_ = 0;  ///< the window of Reno
   std::uint32_t reno_count_ = 0;
 
-  // HyStart: one round is one window.
+  // Members of HyStart; one round is one window:
   Picoseconds round_start_ = 0;
   Picoseconds last_ack_ = 0;
   Picoseconds round_rtt_ = kNever;

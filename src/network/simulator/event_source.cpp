@@ -34,7 +34,7 @@ void EventSource::pop() {
       return;
     case Arrivals::jittered: break;
   }
-  // Event n comes within [n, n + 2 jitter] periods: later draws cannot come before the first of the heap.
+  // Event n arrives within [n, n + 2 jitter] periods, so no later draw can precede the first of the heap.
   while (drawn_.empty() || periodic(number_) < drawn_.front()) {
     drawn_.push_back(periodic(number_++) + static_cast<Picoseconds>(2 * jitter_ps_ * times_.uniform()));
     std::push_heap(drawn_.begin(), drawn_.end(), std::greater<>());
@@ -49,7 +49,7 @@ std::uint64_t EventSource::draw_bytes() {
   if (spread_ == SizeSpread::normal) {
     bytes += event_bytes_ * sigma_ * sizes_.normal();
   } else if (spread_ == SizeSpread::log_normal) {
-    // Mean event_bytes, deviation sigma event_bytes.
+    // The mean is event_bytes, the deviation sigma x event_bytes.
     const double variance = portable_log(1 + sigma_ * sigma_);
     bytes *= portable_exp(portable_sqrt(variance) * sizes_.normal() - variance / 2);
   }

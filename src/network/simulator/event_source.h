@@ -17,7 +17,7 @@ class EventSource {
 
   Picoseconds next_time() const { return next_; }
   void pop();
-  /// Payload of an event; at least a byte for each readout.
+  /// The payload of an event: at least a byte for each readout.
   std::uint64_t draw_bytes();
 
  private:
@@ -30,13 +30,13 @@ class EventSource {
   const double sigma_;
   const double period_ps_;
   const double jitter_ps_;
-  unsigned __int128 period_scaled_ = 0;  // 2^-32 ps
+  unsigned __int128 period_scaled_ = 0;  // in units of 2^-32 ps
   Picoseconds offset_ = 0;
   Random times_;
   Random sizes_;
   std::uint64_t number_ = 0;
   Picoseconds poisson_time_ = 0;
-  std::vector<Picoseconds> drawn_;  // jittered: heap of times that later draws may still overtake
+  std::vector<Picoseconds> drawn_;  // for jittered arrivals: heap of times that later draws may still precede
   Picoseconds next_ = 0;
 };
 

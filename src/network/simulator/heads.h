@@ -1,5 +1,5 @@
-// The next time of each of many queues, in a dense array: one scan instead of a look at every queue, and none while nothing
-// is due.
+// The next time of each of many queues, in a dense array: one scan replaces a look at every queue, and no scan is needed
+// while nothing is due.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Heads {
   /// A lower bound: no queue has an entry before it.
   Picoseconds earliest() const { return earliest_; }
 
-  /// Calls visit(queue) for each queue with an entry before `end`; visit may change that queue's time.
+  /// Calls visit(queue) for each queue with an entry before `end`; visit may change the queue's time.
   template <typename Visit>
   void visit_before(Picoseconds end, Visit&& visit) {
     if (earliest_ >= end) return;
@@ -40,7 +40,7 @@ class Heads {
     refresh();
   }
 
-  /// Call after times have become later.
+  /// Call it after times have become later.
   void refresh() { earliest_ = kernel_->earliest(times_.data(), times_.size()); }
 
  private:

@@ -18,7 +18,7 @@ class Latencies {
 
   std::uint64_t max_ns() const { return max_ns_; }
 
-  /// The value that a share (0 to 1) of them does not exceed, to 0.2 %; 0 if there are none.
+  /// The value that a share (0 to 1) of the recorded values does not exceed, to 0.2 %; 0 if there are none.
   std::uint64_t percentile_ns(double share) const {
     if (count_ == 0) return 0;
     const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(count_ - 1)) + 1;

@@ -21,7 +21,7 @@ struct PacketWord {
             (static_cast<std::uint64_t>(last_payload) << (kFlowBits + kNumberBits))};
   }
   std::uint32_t flow() const { return static_cast<std::uint32_t>(bits) & (kMaxFlows - 1); }
-  /// The full number, given a number near it.
+  /// The full number of the first segment, given a number near it.
   std::uint32_t number_near(std::uint32_t near) const {
     const auto low = static_cast<std::uint32_t>(bits >> kFlowBits);
     return near +
@@ -30,7 +30,7 @@ struct PacketWord {
   std::uint32_t last_payload() const { return static_cast<std::uint32_t>(bits >> (kFlowBits + kNumberBits)); }
 };
 
-/// A packet at some place, with the time of its last bit's arrival or departure.
+/// A packet at some place, with the time at which its last bit arrives or departs.
 template <bool kTrain>
 struct Packet {
   Picoseconds time;
@@ -39,7 +39,7 @@ struct Packet {
   static Packet of(Picoseconds time, PacketWord word, std::uint32_t) { return {time, word}; }
 };
 
-/// The same for consecutive segments of a connection.
+/// A train: consecutive segments of a connection.
 template <>
 struct Packet<true> {
   Picoseconds time;
@@ -49,7 +49,7 @@ struct Packet<true> {
   static Packet of(Picoseconds time, PacketWord word, std::uint32_t count) { return {time, word, count}; }
 };
 
-/// The physical uplink of a connection: a hash of its addresses chooses it.
+/// The physical uplink of a connection: the hash of its addresses determines it.
 inline std::uint32_t hash_to_uplink(std::uint32_t flow, std::uint32_t uplinks, std::uint64_t seed) {
   std::uint64_t z = (flow + seed * 0x100000001) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -57,16 +57,16 @@ inline std::uint32_t hash_to_uplink(std::uint32_t flow, std::uint32_t uplinks, s
   return static_cast<std::uint32_t>((z ^ (z >> 31)) % uplinks);
 }
 
-/// From a filter node to a readout.
+/// A packet from a filter node to a readout.
 struct Returning {
   static constexpr std::uint32_t kNoEvent = UINT32_MAX;
 
-  Picoseconds time;  ///< of its arrival at the readout
+  Picoseconds time;  ///< time of arrival at the readout
   std::uint32_t flow;
-  std::uint32_t cumulative;  ///< acknowledged
+  std::uint32_t cumulative;  ///< all segments before this number are acknowledged
   std::uint32_t event;       ///< the event of a request; kNoEvent: an acknowledgement
-  std::uint16_t count;       ///< acknowledgements in this one, for a train of segments
-  std::uint8_t blocks;       ///< selective acknowledgements, in the queue of blocks
+  std::uint16_t count;       ///< number of acknowledgements in this packet, for a train of segments
+  std::uint8_t blocks;       ///< number of selective acknowledgements in the queue of blocks
   bool duplicate;
 };
 

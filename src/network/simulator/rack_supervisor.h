@@ -1,5 +1,5 @@
-// The supervisor of one rack: chooses the node of each event with the farm's code (dispatch/assigner.h). The farm's clears
-// and its handling of lost nodes are not simulated.
+// The supervisor of one rack: chooses the node of each event with the farm's code (dispatch/assigner.h). Clears and lost
+// nodes are not simulated.
 #pragma once
 
 #include <algorithm>
@@ -26,21 +26,21 @@ class RackSupervisor {
     for (std::uint32_t node = 0; node < load_.size(); ++node) change(node, 0);
   }
 
-  /// A node (of this rack) will finish an event at that time.
+  /// Says that a node of this rack will finish an event at this time.
   void finish(Picoseconds time, std::uint32_t node) {
     done_.push_back({time, node});
     std::push_heap(done_.begin(), done_.end(), std::greater<>());
   }
 
-  /// The error of the times of finish(); 0: exact. If not 0, doubtful() tells in assign() whether the choice of the node
-  /// depends on the error.
+  /// Sets the error of the times of finish(); 0: the times are exact. If it is not 0, doubtful() says, during assign(),
+  /// whether the choice of the node depends on the error.
   void doubt(Picoseconds slack) { slack_ = slack; }
   bool doubtful() const { return doubtful_; }
 
   Picoseconds next_time() const { return std::min(source_.next_time(), done_.empty() ? kNever : done_.front().time); }
 
-  /// Handles everything before `end`, in order: calls assign(time, node, event bytes). At equal times a finishing node comes
-  /// before an event.
+  /// Handles all events and ends before `end`, in order: calls assign(time, node, event bytes). At equal times a finishing
+  /// node comes before an event.
   template <typename Assign>
   void advance(Picoseconds end, Assign&& assign) {
     for (;;) {
@@ -58,7 +58,7 @@ class RackSupervisor {
         waiting_max_ = std::max(waiting_max_, waiting_);
       }
       while (waiting_ > 0) {
-        // If equal events wait, it does not matter which of two nodes takes the first.
+        // If equal events wait, it has no effect which of two nodes takes the first one.
         doubtful_ = slack_ != 0 && !(equal_ && waiting_ > 1) && depends_on_slack(time);
         const std::uint32_t node =
             assigner_.from(assigner_.first([&](std::uint32_t nodes) { return choice_.below(nodes); }));
@@ -89,7 +89,7 @@ class RackSupervisor {
     assigner_.set(node, load_[node], load_[node] < limit_);
   }
 
-  /// Whether the choice would change if all nodes that finish within the slack had finished, or none of them.
+  /// True if the choice would change if all nodes that finish within the slack had finished, or none of them.
   bool depends_on_slack(Picoseconds time) {
     std::erase_if(lately_, [&](const Done& done) { return done.time + slack_ < time; });
     if (assignment_ != Assignment::least_loaded && limit_ == UINT32_MAX) return false;
@@ -118,10 +118,10 @@ class RackSupervisor {
   std::vector<std::uint32_t> load_;  // unprocessed events of each node
   dispatch::Assigner assigner_;
   Random choice_;
-  std::vector<Done> done_;  // heap
+  std::vector<Done> done_;  // a heap
   Picoseconds slack_ = 0;
   bool doubtful_ = false;
-  std::vector<Done> lately_;  // finished within the slack, if it is not 0
+  std::vector<Done> lately_;  // nodes that finished within the slack, if it is not 0
   std::uint64_t waiting_ = 0;
   std::uint64_t waiting_max_ = 0;
   std::uint64_t offered_ = 0;

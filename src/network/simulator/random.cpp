@@ -77,7 +77,7 @@ double portable_log(double value) {
     mantissa *= 0.5;
     ++exponent;
   }
-  // ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| < 0.172: eleven terms are 1e-19 of the sum.
+  // ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| < 0.172: after eleven terms the error is 1e-19 of the sum.
   const double s = (mantissa - 1) / (mantissa + 1);
   const double square = s * s;
   double series = 0;
@@ -89,7 +89,7 @@ double portable_log(double value) {
 double portable_exp(double value) {
   const double scaled = value * 0x1.71547652b82fep+0;
   const auto exponent = static_cast<int>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
-  const double rest = (value - exponent * kLn2High) - exponent * kLn2Low;  // within +-0.35
+  const double rest = (value - exponent * kLn2High) - exponent * kLn2Low;  // the rest is within +-0.35
   double series = 1;
   for (int n = 16; n >= 1; --n) series = 1 + series * rest / n;
   return series * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);

@@ -13,13 +13,13 @@ class Random {
   Random(std::uint64_t seed, std::uint64_t stream);
 
   std::uint64_t next();
-  /// In [0, 1), in steps of 2^-53.
+  /// A number in [0, 1), in steps of 2^-53.
   double uniform();
-  /// In [0, bound) without bias.
+  /// A number in [0, bound) without bias.
   std::uint64_t below(std::uint64_t bound);
-  /// Mean 1.
+  /// A number with mean 1.
   double exponential();
-  /// Mean 0, deviation 1 (Marsaglia's polar method).
+  /// A number with mean 0 and deviation 1 (Marsaglia's polar method).
   double normal();
 
  private:

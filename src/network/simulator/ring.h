@@ -37,7 +37,7 @@ class Ring {
   T& at(std::uint64_t index) { return data_[index & mask_]; }
   const T& at(std::uint64_t index) const { return data_[index & mask_]; }
 
-  /// The address of the element so many places after front(), whether it exists or not.
+  /// The address of the element this number of places after front(), whether it exists or not.
   const T* ahead(std::uint64_t elements) const { return &data_[(first_ + elements) & mask_]; }
 
   void push(const T& value) {

@@ -26,7 +26,7 @@ inline std::size_t put(unsigned mask, std::size_t first, std::uint32_t* places, 
   return found;
 }
 
-// AVX2 compares signed numbers: flip the sign bit.
+// AVX2 compares signed numbers, so the sign bit is flipped.
 __attribute__((target("avx2"))) Picoseconds earliest_avx2(const Picoseconds* times, std::size_t count) {
   const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
   __m256i least = _mm256_set1_epi64x(INT64_MAX);

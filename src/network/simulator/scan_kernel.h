@@ -1,5 +1,5 @@
-// Scans many times at once: those before a given time, and the earliest. The CPU decides which kernel runs; all give the
-// same result.
+// Scans many times at once: finds those before a given time, and the earliest one. The CPU decides which kernel runs; all
+// kernels give the same result.
 #pragma once
 
 #include <cstddef>

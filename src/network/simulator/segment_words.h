@@ -27,7 +27,7 @@ class SegmentWords {
 
   std::uint64_t& operator[](std::uint32_t number) { return words_[number & mask_]; }
 
-  /// Makes room for so many; keeps the words of [begin, end).
+  /// Makes room for this number of segments; keeps the words of [begin, end).
   void reserve(std::uint32_t segments, std::uint32_t begin, std::uint32_t end) {
     if (words_ && segments <= mask_ + 1) return;
     const std::uint32_t larger = std::bit_ceil(std::max(segments, 16u));

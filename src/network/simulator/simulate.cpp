@@ -66,8 +66,7 @@ Result<void> check(const Scenario& scenario) {
   RODEO_TRY(check_tcp(scenario.tcp));
   if (scenario.duration_ns == 0) return refuse("network.zero", "the duration is 0", "give one above 0, for example 1s");
   if (scenario.duration_ns > 100'000'000'000'000) {
-    return refuse("network.size", "more than 100000 virtual seconds are not a simulation any more",
-                  "give a shorter duration");
+    return refuse("network.size", "a simulation has at most 100000 virtual seconds", "give a shorter duration");
   }
   return {};
 }

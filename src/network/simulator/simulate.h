@@ -14,31 +14,31 @@ namespace rodeo::network {
 struct OccupancySample {
   std::uint64_t time_ns = 0;
   std::uint32_t rack = 0;
-  std::uint64_t max_bytes = 0;   // largest within the interval; frames
-  std::uint64_t last_bytes = 0;  // at its end
-  std::uint64_t drops = 0;       // within it
+  std::uint64_t max_bytes = 0;   // largest within the interval; bytes of frames
+  std::uint64_t last_bytes = 0;  // occupancy at the end of the interval
+  std::uint64_t drops = 0;       // drops within the interval
 };
 
 /// One connection at the end of the run.
 struct FlowRecord {
   std::uint32_t readout = 0;
   std::uint32_t node = 0;
-  std::uint64_t fragments = 0;  // whole ones received
+  std::uint64_t fragments = 0;  // number of whole fragments received
   std::uint64_t segments_sent = 0;
   std::uint64_t segments_dropped = 0;
   std::uint64_t retransmits = 0;
   std::uint64_t fast_recoveries = 0;
   std::uint64_t probes = 0;
   std::uint64_t timeouts = 0;
-  std::uint32_t window = 0;  // segments
+  std::uint32_t window = 0;  // window in segments
   std::uint32_t slow_start_threshold = 0;
   std::uint64_t smoothed_rtt_ns = 0;
 };
 
 /// Callbacks of simulate() on its own thread while it runs; any may be empty.
 struct Observers {
-  /// About ten times a second of wall time, with the virtual time done; if it returns false, the run ends with the outcome
-  /// so far.
+  /// Called about ten times a second of wall time, with the virtual time reached. If it returns false, the run ends with the
+  /// outcome up to now.
   std::function<bool(std::uint64_t virtual_ns)> progress = {};
   std::function<void(const OccupancySample&)> occupancy = {};
   std::uint64_t occupancy_interval_ns = 10'000;

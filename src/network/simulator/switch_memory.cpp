@@ -28,7 +28,7 @@ SwitchMemory<kTrain>::SwitchMemory(const SwitchBuffer& buffer, const PacketSizes
 
 template <bool kTrain>
 void SwitchMemory<kTrain>::leave(Port& port, const Item& item) {
-  if (item.word.last_payload() == 0) return;  // a ghost holds nothing
+  if (item.word.last_payload() == 0) return;  // a ghost needs no memory
   const Occupancy bytes = sizes_.of(item.count(), item.word.last_payload());
   sum_.frames -= bytes.frames;
   sum_.payload -= bytes.payload;
@@ -96,7 +96,7 @@ unsigned __int128 SwitchMemory<kTrain>::time_to_send(Picoseconds now) {
   return last_sum_ - static_cast<unsigned __int128>(sending_) * now;
 }
 
-/// The port will send until `last`. time_to_send() has already removed the ports that were done before `now`.
+/// Notes that the port will send until `last`. time_to_send() has already removed the ports that were done before `now`.
 template <bool kTrain>
 void SwitchMemory<kTrain>::extend(Port& port, Picoseconds last) {
   if (port.sending) {
@@ -110,7 +110,7 @@ void SwitchMemory<kTrain>::extend(Port& port, Picoseconds last) {
   port.last = last;
 }
 
-/// With the packet arriving now, the ports need so much time to send everything.
+/// Notes that, with the packet arriving now, the ports need this time to send everything.
 template <bool kTrain>
 void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time) {
   if (watching_ && time > interval_most_) interval_most_ = time;
@@ -123,8 +123,8 @@ void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time)
   settled_ = false;
 }
 
-/// Computes the contents at the maximum while all packets are still there. While the maximum rises with each arrival, only
-/// the last is computed.
+/// Computes the contents at the maximum while all packets are still in the memory. While the maximum rises with each
+/// arrival, only the last one is computed.
 template <bool kTrain>
 void SwitchMemory<kTrain>::settle_maximum() {
   if (settled_) return;
@@ -136,7 +136,7 @@ void SwitchMemory<kTrain>::settle_maximum() {
 
 template <bool kTrain>
 void SwitchMemory<kTrain>::look(Picoseconds now) {
-  // The cheap test first: without packets that have left completely, the bound may be low enough.
+  // Try the cheap test first: without packets that have left completely, the bound may be low enough.
   for (Port& port : ports_) release(port, now);
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
   if ((by_time_ || sum_.frames <= frames_to_beat) && sum_.cells <= maximum_.cells) return;
@@ -238,7 +238,7 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
     const Picoseconds departure = std::max(port.last, begin) + out_.of(bytes.frames);
     Picoseconds last_departure = departure;
     if (kTrain && !cut_through_ && count > 1) {
-      // The port is faster than the link: it sends the last packet when that has arrived, the others before.
+      // The port is faster than the link: it sends the last packet when this packet has arrived, and the others earlier.
       const Picoseconds last = out_.of(word.last_payload() + sizes_.header);
       const Picoseconds start = now - std::min<Picoseconds>(now, in_.of(bytes.frames));
       last_departure = std::max(now + last, std::max(port.last, start) + out_.of(bytes.frames));

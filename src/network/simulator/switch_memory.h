@@ -2,9 +2,9 @@
 // occupancy.
 //
 // A port is a FIFO, so a packet's departure is known when it enters; memory is freed bit by bit as the port sends. The
-// occupancy grows only at arrivals: checked there, its largest value is exact. In bytes of frames the occupancy is what the
-// ports still have to send, a sum of times. In cells, and with virtual output queues, sums over packets are kept. Between
-// two exact computations these sums are upper bounds, which answer most questions.
+// occupancy grows only at arrivals: checked there, its largest value is exact. In bytes of frames the occupancy follows from
+// the times that the ports still need to send. In cells, and with virtual output queues, it follows from sums over packets.
+// Between two exact computations these sums are upper bounds, which are enough in most cases.
 #pragma once
 
 #include <algorithm>
@@ -64,14 +64,16 @@ class SwitchMemory {
   SwitchMemory(const SwitchBuffer& buffer, const PacketSizes& sizes, LinkTime in, LinkTime out, std::uint32_t ports,
                std::uint32_t inputs);
 
-  /// The last bit of a packet (or train) for a port arrives at `now`; calls are in order of time. False: dropped and
-  /// counted. If only a part of a train might be dropped, does nothing and sets `split`: offer its packets one by one.
+  /// Takes a packet (or train) for a port whose last bit arrives at `now`; calls are in order of time. False: the packet is
+  /// dropped and counted. If only a part of a train might be dropped, the call only sets `split`: then offer its packets one
+  /// by one.
   bool arrive(Picoseconds now, std::uint32_t port, std::uint32_t input, PacketWord word, std::uint32_t count, bool& split);
-  /// The packet was dropped, but its place in the queue stays so that the receiver learns of it (transport without
+  /// Takes a dropped packet: its place in the queue stays, so that the receiver learns of it (transport without
   /// retransmission).
   void arrive_ghost(Picoseconds now, std::uint32_t port, PacketWord word, std::uint32_t count);
 
-  /// When the next packet leaves the port; with virtual output queues known only up to the time passed to serve().
+  /// The time at which the next packet leaves the port; with virtual output queues it is known only up to the time passed to
+  /// serve().
   Picoseconds next_departure(std::uint32_t port) const {
     const Port& p = ports_[port];
     return p.queue.empty() ? kNever : p.queue.front().time;
@@ -81,7 +83,7 @@ class SwitchMemory {
   /// The packet that leaves next; the queue must not be empty.
   const Item& next(std::uint32_t port) const { return ports_[port].queue.front(); }
   Item take(std::uint32_t port);
-  /// Virtual output queues: decides which packets start to leave before `end`.
+  /// For virtual output queues: decides which packets start to leave before `end`.
   void serve(std::uint32_t port, Picoseconds end);
   bool waits(std::uint32_t port) const { return ports_[port].waiting != 0; }
 
@@ -91,7 +93,7 @@ class SwitchMemory {
   std::uint64_t take_interval_maximum(Picoseconds now);
   void watch_intervals() { watching_ = true; }
 
-  /// Whether so many bytes under way to all ports, and to one of them, cannot reach a limit.
+  /// True if these numbers of bytes under way to all ports, and to one port, cannot reach a limit.
   bool certainly_fits(std::uint64_t rack_cells, std::uint64_t port_cells) const {
     if (port_cells > port_limit_) return false;
     if (!has_shared_limit_) return true;
@@ -121,12 +123,12 @@ class SwitchMemory {
 
  private:
   struct Port {
-    Ring<Item> queue;            ///< in order of departure
+    Ring<Item> queue;            ///< packets in order of departure
     std::uint64_t released = 0;  ///< index in queue: earlier packets have left the memory
-    Picoseconds last = 0;        ///< when the port will be free
-    std::uint64_t used = 0;      ///< bytes of memory, upper bound
+    Picoseconds last = 0;        ///< time at which the port will be free
+    std::uint64_t used = 0;      ///< upper bound of the bytes of memory
     bool sending = false;
-    // Virtual output queues.
+    // For virtual output queues:
     std::vector<Ring<Item>> inputs;
     std::vector<std::uint64_t> input_used;
     std::uint32_t waiting = 0;
@@ -146,7 +148,7 @@ class SwitchMemory {
   void look(Picoseconds now);
   void note_maximum(Picoseconds now, unsigned __int128 time);
   void settle_maximum();
-  /// Sum over all ports of the time that they still need to send.
+  /// The sum, over all ports, of the time that they still need to send.
   unsigned __int128 time_to_send(Picoseconds now);
   void extend(Port& port, Picoseconds last);
 
@@ -159,11 +161,12 @@ class SwitchMemory {
   bool virtual_output_queues_ = false;
   std::uint64_t shared_bytes_ = 0;
   std::uint64_t dedicated_ = 0;
-  std::uint64_t alpha_ = 0;  ///< 2^-20
+  std::uint64_t alpha_ = 0;  ///< alpha in units of 2^-20
   std::uint64_t port_limit_ = 0;
 
   std::vector<Port> ports_;
-  // Sending ports: their number, the sum of the times when they will be done, and a lower bound of these times.
+  // Members about ports that send: their number, the sum of the times at which they will be done, and a lower bound of these
+  // times.
   unsigned __int128 last_sum_ = 0;
   std::uint32_t sending_ = 0;
   Picoseconds first_done_ = kNever;

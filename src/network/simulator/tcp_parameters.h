@@ -25,7 +25,7 @@ struct TcpParameters {
   Picoseconds probe_min = 0;
   Picoseconds tick = 0;
 
-  /// When a timer set now expires: with kernel ticks at a tick, never early.
+  /// The time at which a timer that is set now expires: with kernel ticks at a tick, never early.
   Picoseconds expiry(Picoseconds now, Picoseconds wait) const {
     return tick == 0 ? now + wait : (now / tick + (wait + tick - 1) / tick + 1) * tick;
   }

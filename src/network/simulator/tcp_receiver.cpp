@@ -4,8 +4,8 @@
 
 namespace rodeo::network {
 
-/// A segment that is not the next in order is acknowledged at once (RFC 5681, section 4.2), with the received blocks (RFC
-/// 2018).
+/// Handles a segment that is not the next in order: it is acknowledged at once (RFC 5681, section 4.2), with the received
+/// blocks (RFC 2018).
 std::uint32_t TcpReceiver::receive_out_of_order(const TcpParameters&, Picoseconds, std::uint32_t first, std::uint32_t count,
                                                 Acknowledgement& ack) {
   bool duplicate = false;

@@ -1,4 +1,4 @@
-// The receiving end of a connection: segments received in order and out of order, and when to acknowledge.
+// The receiving end of a connection: segments received in order and out of order, and the times of acknowledgements.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class TcpReceiver {
  public:
   void start(std::uint32_t quick_acks) { quick_ = quick_acks; }
 
-  /// Segments [first, first + count) have arrived. Returns the number of acknowledgements due now: at most one for a
-  /// segment; for a train as many as its segments would cause one by one. Fills in `ack` if there is one.
+  /// Takes the segments [first, first + count), which have arrived. Returns the number of acknowledgements due now: at most
+  /// one for a segment; for a train the number that its segments would cause one by one. Fills in `ack` if there is one.
   std::uint32_t receive(const TcpParameters& tcp, Picoseconds now, std::uint32_t first, std::uint32_t count,
                         Acknowledgement& ack) {
     if (first == next_ && !outside_) {
@@ -25,7 +25,7 @@ class TcpReceiver {
     return receive_out_of_order(tcp, now, first, count, ack);
   }
 
-  /// The deadline has come, or a leaving segment carries the acknowledgement.
+  /// Call it when the deadline has come, or when a leaving segment carries the acknowledgement.
   Acknowledgement acknowledge() {
     pending_ = 0;
     deadline_ = kNever;
@@ -34,7 +34,7 @@ class TcpReceiver {
     return ack;
   }
 
-  /// Without acknowledgements: so many segments have arrived or will never arrive.
+  /// For transport without acknowledgements: this number of segments have arrived or will never arrive.
   void skip(std::uint32_t count) { next_ += count; }
 
   std::uint32_t next() const { return next_; }
@@ -43,8 +43,8 @@ class TcpReceiver {
 
  private:
   struct Outside {
-    std::vector<SegmentBlock> blocks;   // disjoint, ascending
-    std::vector<std::uint32_t> recent;  // a segment of each block to report, latest first
+    std::vector<SegmentBlock> blocks;   // the blocks are disjoint and ascending
+    std::vector<std::uint32_t> recent;  // a segment of each block to report, the latest first
   };
 
   std::uint32_t due(const TcpParameters& tcp, Picoseconds now, std::uint32_t count, Acknowledgement& ack) {
@@ -57,7 +57,8 @@ class TcpReceiver {
     }
     pending_ += count;
     if (pending_ >= tcp.segments_per_ack) {
-      if (pending_ - tcp.segments_per_ack < tcp.segments_per_ack) {  // always so for single packets: no division
+      // Always true for single packets, so they need no division.
+      if (pending_ - tcp.segments_per_ack < tcp.segments_per_ack) {
         ++acks;
         pending_ -= tcp.segments_per_ack;
       } else {
@@ -88,7 +89,7 @@ class TcpReceiver {
   std::uint32_t quick_ = 0;
   Picoseconds deadline_ = kNever;
   Owned<Outside> outside_;
-  std::uint64_t duplicates_ = 0;  ///< segments that came again
+  std::uint64_t duplicates_ = 0;  ///< segments that arrived again
 };
 
 }  // namespace rodeo::network

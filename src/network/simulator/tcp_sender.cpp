@@ -38,13 +38,13 @@ void TcpSender::emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs
   last_sent_ = now;
 }
 
-/// From batches to segments: a segment was lost, or the window releases a few segments at a time.
+/// Switches from batches to segments: a segment was lost, or the window releases a few segments at a time.
 void TcpSender::go_into_detail() {
   if (detailed_) return;
   detailed_ = true;
   std::uint32_t s = una_;
   const std::uint32_t all = nxt_;
-  nxt_ = una_;  // nothing to move
+  nxt_ = una_;  // there is nothing to convert
   reserve(all - una_);
   nxt_ = all;
   for (std::uint32_t b = 0; b < batches_; ++b) {
@@ -164,11 +164,11 @@ void TcpSender::sample_rtt(const TcpParameters& tcp, Picoseconds rtt) {
   }
 }
 
-/// Remembers the latest-sent segment of those that arrived (RFC 8985, section 6.2, step 2).
+/// Remembers the segment that was sent last among those that arrived (RFC 8985, section 6.2, step 2).
 void TcpSender::note_delivered(const TcpParameters&, Picoseconds now, std::uint32_t number, std::uint64_t one) {
   const Picoseconds sent = one >> kTimeShift;
   const Picoseconds rtt = now - sent;
-  if ((one & kTwice) != 0 && rtt < rtt_min_) return;  // it was the first copy that arrived
+  if ((one & kTwice) != 0 && rtt < rtt_min_) return;  // the first copy arrived
   if (sent > rack_sent_ || (sent == rack_sent_ && before(rack_number_, number + 1))) {
     rack_sent_ = sent;
     rack_number_ = number + 1;
@@ -176,7 +176,7 @@ void TcpSender::note_delivered(const TcpParameters&, Picoseconds now, std::uint3
   }
 }
 
-/// RFC 8985, section 6.2, step 5: a segment is lost if one sent later has arrived and enough time has passed.
+/// RFC 8985, section 6.2, step 5: a segment is lost if a segment sent later has arrived and enough time has passed.
 void TcpSender::mark_lost(Picoseconds now) {
   const Picoseconds window = sacked_ >= 3 || state_ != State::open ? 0 : std::min(rtt_min_ / 4, srtt8_ >> 3);
   reordering_wait_ = 0;
@@ -226,7 +226,7 @@ void TcpSender::reduce_window(std::uint32_t delivered, bool advanced, bool more_
   congestion_.window = flight + static_cast<std::uint32_t>(count);
 }
 
-/// The next segments have arrived in order, without any loss.
+/// Handles an acknowledgement of the next segments in order, without any loss.
 void TcpSender::acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative,
                                      std::uint32_t at_once) {
   const std::uint32_t acknowledged = cumulative - una_;
@@ -269,7 +269,7 @@ void TcpSender::acknowledge_train(const TcpParameters& tcp, Picoseconds now, std
 }
 
 void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Acknowledgement& ack, SegmentRuns& runs) {
-  if (before(nxt_, ack.cumulative)) return;  // never sent
+  if (before(nxt_, ack.cumulative)) return;  // this number was never sent
   if (!detailed_ && !busy_ && ack.blocks == 0) {
     if (!before(una_, ack.cumulative)) return;
     acknowledge_in_order(tcp, now, ack.cumulative, UINT32_MAX);
@@ -281,7 +281,7 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
   const bool was_clean = sacked_ == 0 && lost_ == 0 && retransmitted_ == 0;
   const std::uint32_t lost_before = lost_;
   std::uint32_t delivered = 0;
-  Picoseconds oldest_sacked = kNever;  // round trip of the longest-sent segment that is newly reported
+  Picoseconds oldest_sacked = kNever;  // round trip of the segment sent first among those newly reported
 
   for (std::uint32_t b = 0; b < ack.blocks; ++b) {
     std::uint32_t s = before(ack.block[b].begin, una_) ? una_ : ack.block[b].begin;
@@ -346,7 +346,7 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
     if (!probe_again_ || ack.duplicate || acknowledged == 0) {
       probing_ = false;
     } else if (before(probe_high_, ack.cumulative)) {
-      // The probe repaired a loss that had no other sign: this is congestion, too.
+      // The probe repaired a loss that had no other sign. This loss is a sign of congestion, too.
       probing_ = false;
       if (state_ == State::open) {
         congestion_.threshold = congestion_.threshold_after_loss(tcp);

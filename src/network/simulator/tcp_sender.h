@@ -1,4 +1,4 @@
-// The sending end of a connection as in Linux: window, selective acknowledgements, recovery by time (RACK, RFC 8985),
+// The sending end of a connection modelled on Linux: window, selective acknowledgements, recovery by time (RACK, RFC 8985),
 // proportional rate reduction (RFC 6937), tail-loss probe, retransmission time-out (RFC 6298). Sequence numbers count
 // segments.
 #pragma once
@@ -12,21 +12,21 @@
 
 namespace rodeo::network {
 
-/// Whether a comes before b; numbers wrap.
+/// True if a comes before b; numbers wrap.
 inline bool before(std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) < 0; }
 
-/// Segments [begin, end).
+/// The segments [begin, end).
 struct SegmentBlock {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
 };
 
-inline constexpr std::uint32_t kMaxSackBlocks = 3;  // with timestamps, which are always sent
+inline constexpr std::uint32_t kMaxSackBlocks = 3;  // the limit with timestamps, which are always sent
 
 struct Acknowledgement {
-  std::uint32_t cumulative = 0;  ///< next segment expected
+  std::uint32_t cumulative = 0;  ///< the next segment that the receiver expects
   std::uint8_t blocks = 0;
-  bool duplicate = false;  ///< its segment had already arrived before (DSACK, RFC 2883)
+  bool duplicate = false;  ///< the segment had already arrived before (DSACK, RFC 2883)
   SegmentBlock block[kMaxSackBlocks];
 };
 
@@ -42,21 +42,23 @@ class TcpSender {
  public:
   enum class State : std::uint8_t { open, recovery, loss };
 
-  /// The initial window in segments, and the round trip of the three-way handshake; 0: none.
+  /// Opens the connection with this initial window in segments, and the round trip of the three-way handshake; 0: not
+  /// measured.
   void start(const TcpParameters& tcp, std::uint32_t window, Picoseconds round_trip = 0);
 
   /// The application writes segments. These functions append the segments that may be sent at once to `runs`.
   void write(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, SegmentRuns& runs);
   void acknowledge(const TcpParameters& tcp, Picoseconds now, const Acknowledgement& ack, SegmentRuns& runs);
-  /// Stands for all acknowledgements up to this one, of segments in order; the sender is quiet and stays so.
+  /// Handles all acknowledgements up to this one, of segments in order; the sender is quiet and stays quiet.
   void acknowledge_train(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative);
-  /// The deadline has come.
+  /// Call it when the deadline has come.
   void expire(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs);
 
-  /// An acknowledgement without blocks sends nothing: its order relative to other connections does not matter.
+  /// True if an acknowledgement without blocks causes no sending: then its order relative to other connections has no
+  /// effect.
   bool quiet() const { return nxt_ == end_ && !busy_; }
 
-  /// The times of the single acknowledgements of a train affect the window.
+  /// True if the times of the single acknowledgements of a train affect the window.
   bool learns(const TcpParameters& tcp) const { return congestion_.learns(tcp); }
 
   Picoseconds deadline() const { return deadline_; }
@@ -67,11 +69,11 @@ class TcpSender {
   std::uint32_t threshold() const { return congestion_.threshold; }
   std::uint32_t in_flight() const { return nxt_ - una_ - sacked_ - lost_ + retransmitted_; }
   Picoseconds smoothed_rtt() const { return srtt8_ >> 3; }
-  Picoseconds timeout(const TcpParameters& tcp) const;  ///< for retransmission, backed off
+  Picoseconds timeout(const TcpParameters& tcp) const;  ///< retransmission time-out, backed off
   State state() const { return state_; }
 
   struct Counts {
-    std::uint64_t sent = 0;  ///< retransmissions included
+    std::uint64_t sent = 0;  ///< segments sent, retransmissions included
     std::uint32_t retransmits = 0;
     std::uint32_t recoveries = 0;
     std::uint32_t probes = 0;
@@ -86,10 +88,10 @@ class TcpSender {
   static constexpr std::uint64_t kSacked = 1;
   static constexpr std::uint64_t kLost = 2;
   static constexpr std::uint64_t kRetransmitted = 4;  ///< the retransmission is under way
-  static constexpr std::uint64_t kTwice = 8;          ///< was sent more than once: gives no round trip
+  static constexpr std::uint64_t kTwice = 8;          ///< the segment was sent more than once, so it gives no round trip
   static constexpr unsigned kTimeShift = 4;
 
-  /// Without losses, all segments sent at one time are one entry here, instead of one entry each.
+  /// Without losses, all segments sent at one time are one entry here instead of several.
   struct Batch {
     Picoseconds sent;
     std::uint32_t end;
@@ -113,24 +115,24 @@ class TcpSender {
   void set_timer(const TcpParameters& tcp, Picoseconds now);
   void update_busy();
 
-  // First the members that every acknowledgement uses.
+  // The first members are those that every acknowledgement uses.
   std::uint32_t una_ = 0;
   std::uint32_t nxt_ = 0;
   std::uint32_t end_ = 0;
   std::uint32_t batches_ = 0;
   Batch batch_[kBatches];
   Picoseconds deadline_ = kNever;
-  Picoseconds srtt8_ = 0;       ///< eight times the smoothed round trip; 0: none yet
+  Picoseconds srtt8_ = 0;       ///< eight times the smoothed round trip; 0: not measured yet
   Picoseconds deviation4_ = 0;  ///< four times the mean deviation
   Picoseconds deviation_max_ = 0;
   Picoseconds variation_ = 0;  ///< added to the round trip in the time-out
   Picoseconds rtt_min_ = kNever;
-  std::uint32_t rtt_end_ = 0;    ///< its acknowledgement ends a round trip
-  std::uint32_t twice_end_ = 0;  ///< below this, segments may carry kTwice
+  std::uint32_t rtt_end_ = 0;    ///< the acknowledgement of this segment ends a round trip
+  std::uint32_t twice_end_ = 0;  ///< segments below this number may carry kTwice
   std::uint32_t max_out_ = 0;
   std::uint32_t usage_end_ = 0;
-  bool busy_ = false;      ///< not quiet, even without data to send
-  bool detailed_ = false;  ///< segments_ is valid, not batch_
+  bool busy_ = false;      ///< the sender is not quiet, even without data to send
+  bool detailed_ = false;  ///< segments_ is valid instead of batch_
   bool window_limited_ = false;
   State state_ = State::open;
   Timer timer_ = Timer::none;
@@ -143,13 +145,13 @@ class TcpSender {
   std::uint32_t sacked_ = 0;
   std::uint32_t lost_ = 0;
   std::uint32_t retransmitted_ = 0;
-  std::uint32_t high_ = 0;  ///< its acknowledgement ends recovery
+  std::uint32_t high_ = 0;  ///< the acknowledgement of this segment ends recovery
   std::uint32_t probe_high_ = 0;
   std::uint32_t prior_window_ = 0;
   std::uint32_t reduction_delivered_ = 0;
   std::uint32_t reduction_sent_ = 0;
 
-  // Of the segments known to have arrived, the one sent last.
+  // About the segment that was sent last among those known to have arrived:
   Picoseconds rack_sent_ = 0;
   Picoseconds rack_rtt_ = 0;
   std::uint32_t rack_number_ = 0;

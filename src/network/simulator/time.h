@@ -1,4 +1,4 @@
-// Virtual time: integer picoseconds, so that a byte at 25, 100, 200, 400 and 800 Gb/s takes a whole number of them.
+// Virtual time in integer picoseconds: a byte at 25, 100, 200, 400 and 800 Gb/s takes a whole number of picoseconds.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ inline constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 inline constexpr Picoseconds kPicosecondsPerNanosecond = 1000;
 inline constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
 
-/// How long bytes take on a link. Exact where a byte takes a whole number of 2^-20 ps, rounded to the nearest picosecond
-/// elsewhere.
+/// The time that bytes take on a link. It is exact if a byte takes a whole number of 2^-20 ps, else rounded to the nearest
+/// picosecond.
 class LinkTime {
  public:
   LinkTime() = default;
@@ -25,7 +25,7 @@ class LinkTime {
         (static_cast<unsigned __int128>(bytes) * scaled_ + (std::uint64_t{1} << (kFraction - 1))) >> kFraction);
   }
 
-  /// Whole bytes in a sum of times.
+  /// The number of whole bytes in a sum of times.
   std::uint64_t bytes_in(unsigned __int128 time) const { return static_cast<std::uint64_t>((time << kFraction) / scaled_); }
 
  private:

@@ -1,4 +1,5 @@
-// Deadlines of many connections, often moved and seldom reached: a wheel of coarse slots, each checked once a turn.
+// Deadlines of many connections, which are often moved and seldom reached: a wheel of coarse slots, each checked once a
+// turn.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +66,8 @@ class TimerWheel {
  private:
   static constexpr unsigned kSlotShift = 26;  // 67 us
   static constexpr Picoseconds kSlotWidth = Picoseconds{1} << kSlotShift;
-  static constexpr std::size_t kSlots = 4096;  // 275 ms; later deadlines are visited halfway
+  // The wheel covers 275 ms; later deadlines are visited earlier than they are due.
+  static constexpr std::size_t kSlots = 4096;
 
   struct Entry {
     Picoseconds time;
@@ -87,7 +89,7 @@ class TimerWheel {
 
   std::vector<Picoseconds> visit_;
   std::vector<std::vector<Entry>> slots_;
-  std::vector<Entry> soon_;  // heap: visits before slot_start_
+  std::vector<Entry> soon_;  // heap of visits before slot_start_
   std::vector<Entry> scratch_;
   Picoseconds slot_start_ = 0;
   std::size_t in_slots_ = 0;

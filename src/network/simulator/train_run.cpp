@@ -50,7 +50,7 @@ void TrainRun::run() {
   tell(held_.size());
 }
 
-/// Reports samples that no return can undo any more.
+/// Reports samples that no return can change any more.
 void TrainRun::tell(std::size_t samples) {
   for (std::size_t i = 0; i < samples; ++i) observers_.occupancy(held_[i]);
   held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(samples));
@@ -61,7 +61,8 @@ void TrainRun::save(bool exact) {
   // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): saved_ owns it
 }
 
-/// A time before the oldest event under way, with a margin for the error of times with trains.
+/// The begin of the data that have an effect: a time before the oldest event under way, with a margin for the error of times
+/// with trains.
 Picoseconds TrainRun::begin_of_what_matters() const {
   const Picoseconds oldest = engine_->oldest_assigned();
   const Picoseconds spare = (engine_->now() - oldest) / 8 + kMillisecond / 10;
@@ -95,7 +96,7 @@ void TrainRun::go_back() {
 
 void TrainRun::go_on_in_packets() {
   engine_->run(engine_->now() + patience_ / 4);
-  tell(held_.size());  // packets never go back
+  tell(held_.size());  // a run with packets never returns
   const Picoseconds now = engine_->now();
   if (engine_->stopped() || now < packets_at_least_ || now < engine_->mattered() + patience_ || !engine_->calm()) return;
   in_packets_ += now - packets_since_;

@@ -1,9 +1,9 @@
-// A run with trains that goes packet by packet where trains are too coarse; its results agree with the packet engine.
+// A run with trains that switches to single packets where trains are too coarse; its results agree with the packet engine.
 //
-// Trains leave out the times when single packets are acknowledged. These matter when a connection waits for its window, a
-// timer expires, a node waits for its credits or a packet is lost; then they matter for all data under way at that time. So
-// the run saves its state from time to time. When the times begin to matter, it returns to a state before the assignment of
-// the oldest event under way, and goes packet by packet until no connection waits any more:
+// Trains leave out the times when single packets are acknowledged. These times have an effect when a connection waits for
+// its window, a timer expires, a node waits for its credits or a packet is lost; then they affect all data under way at that
+// time. So the run saves its state from time to time. When the times begin to have an effect, the run returns to a state
+// before the assignment of the oldest event under way, and continues packet by packet until no connection waits any more:
 //
 //   trains ────┬───────────┬────────x     the times matter here, for data sent since s
 //              saved       saved  s
@@ -24,7 +24,7 @@ class TrainRun {
 
   /// Runs to the end of the duration, or until the observer stops it.
   void run();
-  /// After run().
+  /// The result; valid after run().
   Outcome outcome();
   void visit_flows(const std::function<void(const FlowRecord&)>& visit) const { engine_->visit_flows(visit); }
 
@@ -34,8 +34,8 @@ class TrainRun {
   struct Saved {
     std::unique_ptr<Engine> engine;  ///< nullptr: the state at the start
     Picoseconds time = 0;
-    std::size_t held = 0;  ///< number of samples taken until then
-    bool exact = false;    ///< nothing was under way in trains
+    std::size_t held = 0;  ///< number of samples taken up to this state
+    bool exact = false;    ///< no data were under way in trains
   };
 
   void save(bool exact);
@@ -48,15 +48,15 @@ class TrainRun {
 
   const Scenario& scenario_;
   const Observers& observers_;
-  Observers mine_;  ///< for the engine: holds samples back until no return can undo them
+  Observers mine_;  ///< observers for the engine: they hold samples back until no return can change them
   std::vector<OccupancySample> held_;
-  std::vector<Saved> saved_;  ///< in order of time; since the first one the run has used trains only
+  std::vector<Saved> saved_;  ///< the states in order of time; since the first one the run has used trains only
   std::unique_ptr<Engine> engine_;
   std::uint64_t told_ns_ = 0;
-  Picoseconds interval_;           ///< until the next state is saved
-  Picoseconds patience_;           ///< how long nothing must wait before trains are tried again
+  Picoseconds interval_;           ///< time until the next state is saved
+  Picoseconds patience_;           ///< time in which nothing may wait before trains are tried again
   Picoseconds trains_since_ = 0;   ///< start of the present stretch of trains
-  Picoseconds packets_since_ = 0;  ///< the same for packets
+  Picoseconds packets_since_ = 0;  ///< start of the present stretch of packets
   Picoseconds packets_at_least_ = 0;
   Picoseconds in_packets_ = 0;
 };

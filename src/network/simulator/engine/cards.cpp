@@ -5,7 +5,7 @@
 
 namespace rodeo::network {
 
-/// Whether all data under way and one more event certainly fit into the buffer. Otherwise losses are possible, and these hit
+/// True if all data under way and one more event certainly fit into the buffer. Otherwise losses are possible, which affect
 /// single packets.
 template <bool kTrain>
 bool SimulationEngine<kTrain>::goes_as_train(std::uint32_t node) const {
@@ -15,7 +15,7 @@ bool SimulationEngine<kTrain>::goes_as_train(std::uint32_t node) const {
   return rack.memory.certainly_fits(rack.in_network + event_cells_, nodes_[node].in_network + event_cells_);
 }
 
-/// Gives the segments that the sender has released to the card, which sends them in that order at the speed of its link.
+/// Passes the segments that the sender has released to the card, which sends them in this order at the speed of its link.
 template <bool kTrain>
 void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t number) {
   if (runs_.empty()) return;
@@ -53,7 +53,7 @@ void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t numbe
   card_head_.set(readout_number, readout.card.front().departure + propagation_);
 }
 
-/// Like hand_to_card(), for a fragment that goes as one train.
+/// Passes a fragment to the card, like hand_to_card(), as one train.
 template <bool kTrain>
 void SimulationEngine<kTrain>::train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run,
                                              std::uint32_t last) {

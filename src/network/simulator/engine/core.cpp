@@ -1,4 +1,4 @@
-// The core: packets of all cards merged in order of arrival, into the queues of the uplinks.
+// The core: merges the packets of all cards in order of arrival into the queues of the uplinks.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ void SimulationEngine<kTrain>::into_uplink(Picoseconds arrival, std::uint32_t fl
   if (kTrain) {
     // The uplink sends the first packets while the rest of the train is still arriving.
     Picoseconds begin = uplink.free;
-    if (count > 1 && uplink_full_ > card_full_) {  // slower than the card: starts when the first packet is there
+    // The uplink is slower than the card, so it starts when the first packet has arrived.
+    if (count > 1 && uplink_full_ > card_full_) {
       const Picoseconds coming = (count - 2) * card_full_ + card_link_.of(last + sizes_.header);
       begin = std::max(begin, arrival - std::min(arrival, coming));
     }
@@ -27,13 +28,14 @@ void SimulationEngine<kTrain>::into_uplink(Picoseconds arrival, std::uint32_t fl
   uplink.queue.push(Item::of(uplink.free, word, count));
 }
 
-/// Merges the packets of all cards in order of arrival (and of readouts, if two arrive at once).
+/// Merges the packets of all cards in order of arrival (in order of readouts, if two arrive at once).
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_core() {
   active_.clear();
   card_head_.visit_before(end_, [&](std::uint32_t readout) { active_.push_back(readout); });
   if (active_.empty()) return;
-  // A tournament tree over the active readouts; its leaves are arrival times within the step with the readout's place.
+  // A tournament tree over the active readouts; its leaves are arrival times within the step, combined with the readout's
+  // place.
   const std::size_t leaves = std::bit_ceil(active_.size());
   const Picoseconds base = begin_;
   std::uint64_t* const tree = tree_.data();
@@ -45,7 +47,7 @@ void SimulationEngine<kTrain>::run_core() {
   for (;;) {
     const std::uint64_t winner = tree[1];
     const Picoseconds offset = winner >> 32;
-    if (offset >= length) break;  // also if all leaves are empty
+    if (offset >= length) break;  // true also if all leaves are empty
     const std::size_t place = winner & 0xffffffff;
     const std::uint32_t number = active_[place];
     Readout& readout = readouts_[number];

@@ -1,17 +1,17 @@
 // The simulation itself: readouts, links, switches and filter nodes, advanced together through short steps of virtual time.
 //
-// An action of a filter node reaches a readout at the earliest after the way back. So time goes in steps of that length.
-// Within a step the stages run one after the other: each handles all its work in order of time and passes its results to the
-// next stage:
+// An action of a filter node reaches a readout after the time of the way back at the earliest. So virtual time advances in
+// steps of that length. Within a step the stages run one after the other: each stage handles all its work in order of time
+// and passes its results to the next stage:
 //
 //   supervisors ──► readouts (TCP senders, cards) ──► core (merge, uplinks) ──► switches (memory) ──► nodes (receivers)
 //        ▲                  ▲                                                                           │
 //        └── next step   ───┴───────────────── acknowledgements, requests, events done ◄────────────────┘
 //
-// No global event queue is needed: only the order within each card, uplink, switch and node matters, and that is the order
-// of time.
+// No global event queue is needed, because only the order within each card, uplink, switch and node matters, and each stage
+// keeps the order of time.
 //
-// Each stage has its members in one file, which instantiates them at its end, for packets and for trains of packets.
+// The functions of a stage are in one file, which instantiates them at its end for packets and for trains of packets.
 #pragma once
 
 #include <algorithm>
@@ -36,27 +36,28 @@ class SimulationEngine {
   /// The scenario must have passed check().
   explicit SimulationEngine(const Scenario& scenario, const Observers& observers);
 
-  /// Runs to that time or the end of the duration; ends earlier if the observer stops it, and with trains as soon as they
-  /// are too coarse.
+  /// Runs to this time or to the end of the duration. Ends earlier if the observer stops the run, and, with trains, as soon
+  /// as they are too coarse.
   void run(Picoseconds until);
   bool stopped() const { return stopped_; }
   Picoseconds now() const { return end_; }
   Outcome outcome();
   void visit_flows(const std::function<void(const FlowRecord&)>& visit) const;
 
-  // Trains: all segments that a connection sends at once are one object, and steps are longer. The result is right as long
-  // as the times of the acknowledgements of single packets do not matter.
+  // Trains: all segments that a connection sends at once are one object, and steps are longer. The result is right while the
+  // times of the acknowledgements of single packets have no effect.
 
-  /// Switches to trains, or to single packets. Initially: trains, if kTrain.
+  /// Switches to trains, or to single packets. The engine starts with trains if kTrain is set.
   void go(bool in_trains);
   bool in_trains() const { return in_trains_; }
-  /// Trains are too coarse: since go() the times of single packets have mattered.
+  /// True if trains are too coarse: since go() the times of single packets have had an effect.
   bool disturbed() const { return disturbed_; }
-  /// When they last mattered: a connection waited for its window or its timer, a node for its credits, or a packet was lost.
+  /// The last time when single packets had an effect: a connection waited for its window or its timer, a node for its
+  /// credits, or a packet was lost.
   Picoseconds mattered() const { return mattered_; }
-  /// No connection waits or retransmits.
+  /// True if no connection waits or retransmits.
   bool calm() const;
-  /// When the oldest incomplete event was assigned.
+  /// The time at which the oldest incomplete event was assigned.
   Picoseconds oldest_assigned() const;
 
  private:
@@ -69,15 +70,15 @@ class SimulationEngine {
   std::uint32_t rack_of(std::uint32_t node) const { return node / nodes_per_rack_; }
   std::uint64_t ack_bytes(std::uint32_t blocks) const { return sizes_.header + (blocks == 0 ? 0 : 4 + 8 * blocks); }
 
-  // setup.cpp
+  // In setup.cpp:
   std::uint32_t largest_train(std::uint64_t packets) const;
 
-  // steps.cpp
+  // In steps.cpp:
   void step(Picoseconds begin);
   void choose_steps();
   Picoseconds next_happening() const;
 
-  // requests.cpp
+  // In requests.cpp:
   void run_supervisors();
   void assign(std::uint32_t rack, Picoseconds time, std::uint32_t node, std::uint64_t bytes);
   void plan_request(std::uint32_t node, Picoseconds earliest);
@@ -85,7 +86,7 @@ class SimulationEngine {
   void run_requests();
   void ask_in_long_step(std::uint32_t node);
 
-  // readouts.cpp
+  // In readouts.cpp:
   void run_readouts();
   void add_task(const Task& task);
   void do_task(const Task& task);
@@ -95,22 +96,22 @@ class SimulationEngine {
   void answer(Picoseconds now, std::uint32_t flow, std::uint32_t event);
   void after_sender(std::uint32_t flow);
 
-  // cards.cpp
+  // In cards.cpp:
   bool goes_as_train(std::uint32_t node) const;
   void hand_to_card(Picoseconds now, std::uint32_t flow);
   void train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run, std::uint32_t last_payload);
 
-  // core.cpp
+  // In core.cpp:
   void run_core();
   void into_uplink(Picoseconds arrival, std::uint32_t flow, PacketWord word, std::uint32_t count);
 
-  // switches.cpp
+  // In switches.cpp:
   void run_switches();
   void into_switch(std::uint32_t rack, std::uint32_t input, const Item& item);
   void offer(std::uint32_t rack, std::uint32_t input, Picoseconds now, PacketWord word, std::uint32_t count, bool& split);
   void report_occupancy(std::uint32_t rack, Picoseconds until);
 
-  // nodes.cpp
+  // In nodes.cpp:
   void run_nodes();
   void run_node(std::uint32_t node);
   void deliver(std::uint32_t node, const Item& item);
@@ -129,14 +130,14 @@ class SimulationEngine {
     nodes_[node].in_network -= cells;
     racks_[rack_of(node)].in_network -= cells;
   }
-  /// The next connection is known long before: prefetches its memory.
+  /// Prefetches the memory of the next connection, which is known long in advance.
   void fetch_receiver(std::uint32_t flow) const { __builtin_prefetch(&receiving_[flow], 1); }
   void fetch_sender(std::uint32_t flow) const {
     const char* const sender = reinterpret_cast<const char*>(&flows_[flow]);
     __builtin_prefetch(sender, 1);
     __builtin_prefetch(sender + 64, 1);
     __builtin_prefetch(sender + 128, 1);
-    // A train needs nearly all of the memory, a packet does not.
+    // A train needs nearly all of this memory, a packet does not.
     if (kTrain) {
       for (std::size_t line = 192; line < sizeof(Flow); line += 64) __builtin_prefetch(sender + line, 1);
     }
@@ -156,31 +157,31 @@ class SimulationEngine {
   const LinkTime node_link_;
   const Picoseconds propagation_;
   const Picoseconds end_of_run_;
-  Picoseconds way_back_ = 0;  ///< from the node's card to the readout, for the smallest packet
+  Picoseconds way_back_ = 0;  ///< time from the node's card to the readout, for the smallest packet
   Picoseconds step_ = 0;
-  Picoseconds long_step_ = 0;  ///< with trains, if nothing that comes back matters within the step
+  Picoseconds long_step_ = 0;  ///< length of a step with trains, if nothing that comes back has an effect within the step
   std::uint32_t piece_ = 0;    ///< largest train, in segments
-  Picoseconds doubt_ = 0;      ///< error of the time of an event's end with trains
+  Picoseconds doubt_ = 0;      ///< error, with trains, of the time at which an event ends
   bool in_trains_ = kTrain;
   bool long_steps_ = false;
   bool stopped_ = false;
-  bool disturbed_ = false;  ///< single packets have mattered since go()
+  bool disturbed_ = false;  ///< single packets have had an effect since go()
   Picoseconds mattered_ = 0;
   Picoseconds until_ = 0;
   std::chrono::steady_clock::time_point last_talk_ = std::chrono::steady_clock::now();
-  bool count_in_network_ = false;  ///< trains, and a buffer that can be full
+  bool count_in_network_ = false;  ///< true with trains, and with a buffer that can be full
   std::uint64_t event_cells_ = 0;
-  Picoseconds card_full_ = 0;  ///< a full segment on a readout's link
+  Picoseconds card_full_ = 0;  ///< time of a full segment on a readout's link
   Picoseconds uplink_full_ = 0;
-  Picoseconds request_time_ = 0;  ///< a request on a node's link
+  Picoseconds request_time_ = 0;  ///< time of a request on a node's link
   Picoseconds answer_interval_ = 0;
   Picoseconds node_interval_ = 0;
 
-  Picoseconds begin_ = 0;  ///< of this step
+  Picoseconds begin_ = 0;  ///< begin of this step
   Picoseconds end_ = 0;
   std::uint64_t step_number_ = 1;
 
-  // Connections: those of a node are adjacent.
+  // The connections; those of a node are adjacent.
   std::vector<Flow> flows_;
   std::vector<Receiving> receiving_;
   std::vector<std::uint32_t> flow_node_;
@@ -197,7 +198,7 @@ class SimulationEngine {
   Heads uplink_head_;
   Heads node_head_;
   Heads back_head_;
-  Heads request_head_;  ///< of nodes, in long steps
+  Heads request_head_;  ///< requests of the nodes, in long steps
 
   TimerWheel sender_timers_;
   TimerWheel receiver_timers_;

@@ -158,7 +158,7 @@ void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picosecond
   }
 }
 
-/// With trains in long steps: updates the sender at once for the acknowledgements that will arrive after the way back.
+/// Used with trains in long steps: updates the sender at once for the acknowledgements that will arrive after the way back.
 template <bool kTrain>
 void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds begun, std::uint32_t flow_number,
                                                  std::uint32_t cumulative, std::uint32_t count) {
@@ -173,7 +173,7 @@ void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds be
   const bool learns = flow.sender.learns(tcp_);
   const std::uint32_t window = flow.sender.window();
   if (count > 2 && learns) {
-    // Packets of all readouts take turns: the first acknowledgements come early, the last ones with the end of the event.
+    // Packets of all readouts take turns: the first acknowledgements arrive early, the last ones at the end of the event.
     const Picoseconds apart = 2 * readouts_count_ * node_link_.of(sizes_.segment + sizes_.header);
     Picoseconds time = begun + node_link_.of(sizes_.header) + way_back_;
     while (flow.sender.learns(tcp_)) {
@@ -186,12 +186,11 @@ void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds be
   }
   flow.sender.acknowledge_train(tcp_, arrival, cumulative);
   flow.drop_acknowledged();
-  // The growth of a window in slow start depends on single acknowledgements; for a large window the effect is too small to
-  // see.
+  // The growth of a window in slow start depends on single acknowledgements; for a large window the effect is negligible.
   if (learns && flow.sender.window() - window > window / 16) note(arrival);
 }
 
-/// Through the node's card and, without waiting, back to the readout.
+/// Sends it through the node's card and, without waiting, back to the readout.
 template <bool kTrain>
 void SimulationEngine<kTrain>::send_back(std::uint32_t number, Picoseconds now, std::uint32_t flow,
                                          const Acknowledgement& ack, std::uint32_t count, std::uint32_t event) {

@@ -1,4 +1,4 @@
-// The result of a run: counts of packets by fate, the largest occupancy, latencies and the hash of the run.
+// Computes the result of a run: counts of packets by fate, the largest occupancy, latencies and the hash of the run.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The hash of every packet's time and fate: runs with equal hashes are equal.
+// A hash over the time and fate of every packet: runs with equal hashes are equal.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Readouts: arriving requests and acknowledgements, due answers and the senders' timers, in order of time.
+// Readouts: handle arriving requests and acknowledgements, due answers and the senders' timers, in order of time.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void SimulationEngine<kTrain>::run_readouts() {
       Flow& flow = flows_[one.flow];
       if (one.event == Returning::kNoEvent && one.blocks == 0 && !one.duplicate && flow.sender.quiet() &&
           flow.deferred != step_number_) {
-        // Affects one connection only: need not wait for its turn.
+        // This affects one connection only, so it need not wait for its turn.
         ack_.delivered += one.count;
         ack_.delivered_bytes += static_cast<std::uint64_t>(one.count) * sizes_.header;
         Acknowledgement ack;
@@ -175,7 +175,7 @@ void SimulationEngine<kTrain>::answer(Picoseconds now, std::uint32_t number, std
 template <bool kTrain>
 void SimulationEngine<kTrain>::after_sender(std::uint32_t number) {
   const Picoseconds deadline = flows_[number].sender.deadline();
-  if (deadline == kNever || (kTrain && long_steps_)) return;  // in long steps acknowledge_train() checks it
+  if (deadline == kNever || (kTrain && long_steps_)) return;  // in long steps acknowledge_train() checks the deadline
   if (deadline < end_) {
     flows_[number].deferred = step_number_;
     add_task({deadline, Task::Kind::timer, number, 0});

@@ -38,7 +38,7 @@ void SimulationEngine<kTrain>::assign(std::uint32_t rack, Picoseconds time, std:
   if (one.request_time == kNever) plan_request(number, time);
 }
 
-/// The node may send requests from that time on, if its credits allow.
+/// Says that the node may send requests from this time on, if its credits allow it.
 template <bool kTrain>
 void SimulationEngine<kTrain>::plan_request(std::uint32_t number, Picoseconds earliest) {
   Node& node = nodes_[number];
@@ -70,7 +70,7 @@ void SimulationEngine<kTrain>::send_requests(std::uint32_t number) {
   plan_request(number, now);
 }
 
-/// The requests of the nodes in a long step.
+/// Handles the requests of the nodes in a long step.
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_requests() {
   request_head_.visit_before(end_, [&](std::uint32_t number) {
@@ -80,7 +80,7 @@ void SimulationEngine<kTrain>::run_requests() {
   });
 }
 
-/// Like send_requests(), but directly into the readouts' tasks.
+/// Sends requests like send_requests(), but directly into the readouts' tasks.
 template <bool kTrain>
 void SimulationEngine<kTrain>::ask_in_long_step(std::uint32_t number) {
   Node& node = nodes_[number];

@@ -91,10 +91,10 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
   }
 }
 
-/// A train counts as arrived with its last bit. Trains are shorter where that would be visible. It delays an event by the
-/// extra time of a train on a card compared with an uplink; if the cards together do not fill the uplink, by the packets
-/// that arrive at once at the end; and if an uplink has several links, by the parts of trains that are still incomplete on
-/// each link.
+/// A train counts as arrived with its last bit. This delays an event by the extra time of a train on a card compared with an
+/// uplink. If the cards together do not fill the uplink, the packets that arrive at once at the end delay it, too. If an
+/// uplink has several links, so do the parts of trains that are still incomplete on each link. Trains are made shorter where
+/// the delay would be visible.
 template <bool kTrain>
 std::uint32_t SimulationEngine<kTrain>::largest_train(std::uint64_t packets) const {
   constexpr double kSeen = 0.002;

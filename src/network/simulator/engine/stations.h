@@ -15,14 +15,14 @@
 
 namespace rodeo::network {
 
-/// Segments waiting for a readout's card.
+/// Segments that wait for a readout's card.
 struct CardRun {
-  Picoseconds departure;  ///< of the first segment's last bit; of the last segment's if they go as a train
+  Picoseconds departure;  ///< departure of the first segment's last bit; of the last segment's if they go as a train
   std::uint32_t flow;
   std::uint32_t number;
   std::uint32_t count;
   std::uint32_t last_payload;
-  bool whole;  ///< goes as a train
+  bool whole;  ///< the segments go as a train
 };
 
 /// A fragment that a readout is preparing.
@@ -59,7 +59,7 @@ struct Rack {
   RackSupervisor supervisor;
   SwitchMemory<kTrain> memory;
   std::uint64_t hash = 0;
-  std::uint64_t in_network = 0;  ///< to all its nodes
+  std::uint64_t in_network = 0;  ///< bytes under way to all its nodes
   std::uint64_t drops_reported = 0;
   Picoseconds reported = 0;
 };
@@ -73,7 +73,7 @@ struct Pending {
 
 /// A filter node.
 struct Node {
-  Ring<Pending> pending;  ///< events with requests still to send
+  Ring<Pending> pending;  ///< events whose requests are not all sent
   Ring<Returning> back;
   Ring<Acknowledgement> blocks;
   Picoseconds card_free = 0;
@@ -82,7 +82,7 @@ struct Node {
   Picoseconds service_free = 0;
   std::uint32_t outstanding = 0;  ///< fragments requested and not received
   std::uint64_t hash = 0;
-  std::uint64_t in_network = 0;  ///< bytes (cells) under way to it, if trains need them
+  std::uint64_t in_network = 0;  ///< bytes (cells) under way to the node, if trains need the number
   Random processing;
 };
 
@@ -92,7 +92,7 @@ struct Event {
   std::uint32_t remaining;
   std::uint32_t node;
   bool lost;
-  Picoseconds begun = 0;  ///< with trains: when the first one began to leave the switch
+  Picoseconds begun = 0;  ///< with trains: time at which the first one began to leave the switch
 };
 
 }  // namespace rodeo::network

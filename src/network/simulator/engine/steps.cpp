@@ -1,4 +1,4 @@
-// Time: the sequence of steps, their lengths, and the stages in each.
+// Advances time: the sequence of steps, their lengths, and the stages in each step.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void SimulationEngine<kTrain>::step(Picoseconds begin) {
   run_switches();
   run_nodes();
   if (next_report_ <= end_) {
-    // Reports due within the step after its last arrival.
+    // Handles reports that are due within the step after its last arrival.
     const Picoseconds interval = observers_.occupancy_interval_ns * kPicosecondsPerNanosecond;
     for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) report_occupancy(rack, end_);
     while (next_report_ <= end_) next_report_ += interval;
@@ -57,8 +57,9 @@ void SimulationEngine<kTrain>::go(bool in_trains) {
   disturbed_ = false;
 }
 
-/// With trains, answers from a node within a step change no other connection, unless a supervisor waits for them: requests
-/// depend only on assignment times, and acknowledgements release no data. Otherwise steps are as long as the way back.
+/// With trains, answers from a node within a step affect no other connection, unless a supervisor waits for them: requests
+/// depend only on assignment times, and acknowledgements release no data. Then steps can be long; otherwise they are as long
+/// as the way back.
 template <bool kTrain>
 void SimulationEngine<kTrain>::choose_steps() {
   bool longer =

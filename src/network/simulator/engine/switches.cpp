@@ -1,4 +1,4 @@
-// The switch of each rack: offers packets of the uplinks to its memory, which keeps or drops them.
+// The switch of each rack: offers the packets of the uplinks to its memory, which stores or drops them.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ void SimulationEngine<kTrain>::offer(std::uint32_t rack_number, std::uint32_t in
   }
 }
 
-/// Reports all intervals that end by then.
+/// Reports all intervals that end by this time.
 template <bool kTrain>
 void SimulationEngine<kTrain>::report_occupancy(std::uint32_t number, Picoseconds until) {
   Rack& rack = racks_[number];

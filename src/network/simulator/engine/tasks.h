@@ -1,4 +1,4 @@
-// Work of one step, sorted by time, from all queues.
+// The work of one step from all queues, sorted by time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct Task {
   Picoseconds time;
   Kind kind;
   std::uint32_t flow;
-  std::uint32_t what;  ///< answer, request: the event; returning: its index in the list of returned packets
+  /// For an answer or a request: the event; for a returned packet: its index in the list of returned packets.
+  std::uint32_t what;
   bool operator<(const Task& other) const {
     if (time != other.time) return time < other.time;
     if (kind != other.kind) return kind < other.kind;
@@ -24,7 +25,7 @@ struct Task {
   }
 };
 
-/// A packet that came back to a readout, with its selective acknowledgements.
+/// A packet that returned to a readout, with its selective acknowledgements.
 struct Returned {
   Returning one;
   Acknowledgement blocks;
