@@ -23,8 +23,8 @@ struct EmulatedCardSettings {
   unsigned endpoints = 1;
   unsigned serial = 712;
   double temperature = 48;
-  std::uint64_t fifo_triggers =
-      4096;  ///< triggers that the card holds before it is busy; for a CRU also the frames kept per link without a superpage
+  /// Triggers that the card holds before it is busy; for a CRU also the frames of each link that wait for a superpage.
+  std::uint64_t fifo_triggers = 4096;
   unsigned max_payload = 256;  ///< Max_Payload_Size set by the host, bytes
   unsigned lanes = 8;          ///< lanes to which the PCIe link was trained
   std::vector<int> cpus = {};  ///< CPUs of the endpoints' DMA threads; empty: any
@@ -32,7 +32,7 @@ struct EmulatedCardSettings {
   std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< age at which an open block is sent
   RdhSourceSettings rdh = {};
   unsigned links = 12;              ///< links of a CRU
-  double link_bits_per_second = 0;  ///< speed of a CRU's links, user data; 0: no limit but memory
+  double link_bits_per_second = 0;  ///< speed of a CRU's links, in user data; 0: only memory limits it
   bool paced = false;               ///< true: a CRU's frames follow the authority's triggers; false: only memory limits them
   bool drop = true;                 ///< true: a CRU that follows triggers drops frames without room; false: it is busy
   std::string where = {};           ///< place in the configuration, for messages

@@ -12,7 +12,7 @@ constexpr std::size_t kMsi = 0x48;
 constexpr std::size_t kExpress = 0x60;
 constexpr std::size_t kDeviceControl = kExpress + 8;
 constexpr std::uint16_t kBusMaster = 1U << 2;
-constexpr std::uint16_t kFunctionReset = 1U << 15;  // of the device control register
+constexpr std::uint16_t kFunctionReset = 1U << 15;  // bit of the device control register
 
 }  // namespace
 

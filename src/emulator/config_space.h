@@ -12,8 +12,8 @@ namespace rodeo::emulator {
 
 /// The function's link to its host, as the PCI Express capability shows it.
 struct ExpressSettings {
-  unsigned max_payload = 256;  // bytes, a power of two from 128 to 4096
-  unsigned lanes = 8;          // trained lanes, of 8
+  unsigned max_payload = 256;  // bytes: a power of two from 128 to 4096
+  unsigned lanes = 8;          // trained lanes: at most 8
 };
 
 /// For one thread at a time. 4096 bytes; the extended part is empty.
@@ -29,7 +29,7 @@ class ConfigSpace {
   bool write(std::uint64_t offset, std::span<const std::byte> bytes);
 
   bool bus_master() const;
-  /// In bytes, as last set by the host.
+  /// The size in bytes that the host set last.
   unsigned max_payload() const;
   unsigned max_read_request() const;
   void reset();

@@ -61,7 +61,7 @@ void read_link_speed(const Table& table, CardKeys& card, ConfigurationErrors& er
   const auto speed = base::parse_bits_per_second(text);
   if (!speed || *speed <= 0) {
     errors.push_back(
-        bad_card(table, fmt::format("link_speed `{}` is no bit rate", text), "write it as 9.6Gbps, or 320Mbps"));
+        bad_card(table, fmt::format("link_speed `{}` is not a bit rate", text), "write it as 9.6Gbps, or 320Mbps"));
     return;
   }
   const auto at_most = [&](double most, const char* what) {
@@ -93,7 +93,7 @@ EmulatedCardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   if (card.type == CardType::felix) complete_felix(table, card, errors);
   if (card.type != CardType::felix) check_rdh(table, card.rdh, errors);
   if (card.type == CardType::crorc) {
-    card.rdh.payload = formats::PagePattern::words;  // the pattern of its data generator
+    card.rdh.payload = formats::PagePattern::words;  // the C-RORC's data generator has this pattern
     if (card.endpoints != 1) errors.push_back(bad_card(table, "a C-RORC has one endpoint"));
   }
   read_link_speed(table, card, errors);
@@ -138,8 +138,9 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
                         fmt::format("l1id_counter is {} with l1id_bits = {}", felix.l1id_counter, felix.l1id_bits),
                         card.where, "give l1id_counter = 32 without l1id_bits, or leave it out"});
     if (settings.trigger.ecr_triggers != 0 || settings.trigger.ecr_period.count() != 0)
-      errors.push_back({"emulator.bad_card", "a counter of 32 bits has no event counter resets, and the trigger makes some",
-                        card.where, "leave out l1id_counter, or emulator.trigger.ecr_triggers and ecr_period"});
+      errors.push_back({"emulator.bad_card",
+                        "a counter of 32 bits has no event counter resets, but the trigger makes such resets", card.where,
+                        "leave out l1id_counter, or emulator.trigger.ecr_triggers and ecr_period"});
   }
   if (settings.follow.empty() && settings.serve.empty()) return;
   if (settings.name.size() > 64 || settings.system.size() > 64)
@@ -199,7 +200,7 @@ const EmulatedCardSettings* card_of_fault(const EmulatorSettings& settings, Sche
   return nullptr;
 }
 
-/// Refuses a fault that would never happen, or not as written.
+/// Refuses a fault that would never happen, or would differ from the configuration.
 void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, const Table& table,
                  ConfigurationErrors& errors) {
   const auto wrong = [&](std::string what, std::string next) {

@@ -12,8 +12,8 @@ namespace rodeo::emulator {
 using settings::Configuration;
 using settings::ConfigurationErrors;
 
-/// The emulator settings of a configuration. Returns all errors at once: everything that `rodeo emulate` refuses before it
-/// starts. config.missing_key if there is nothing to emulate.
+/// The emulator settings of a configuration, or all errors at once: everything that `rodeo emulate` refuses before it
+/// starts. Error config.missing_key if there is nothing to emulate.
 std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configuration& configuration);
 
 /// The error for a file with nothing to emulate.

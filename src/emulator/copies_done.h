@@ -5,7 +5,7 @@
 
 namespace rodeo::emulator {
 
-/// Orders all stores so far, also those past the caches, before the next stores. Call it before a client learns of data.
+/// Orders all earlier stores, also those past the caches, before the later ones. Call it before a client learns of data.
 inline void copies_done() { _mm_sfence(); }
 
 }  // namespace rodeo::emulator

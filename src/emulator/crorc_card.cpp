@@ -65,7 +65,7 @@ void CrorcCard::define_registers() {
       Channel& channel = channels_[number];
       if (crorc::kRxToggle.of(word) != 0) {
         channel.receiving = !channel.receiving;
-        channel.superpage.client = client;  // not the former client, whose end may be noticed only now
+        channel.superpage.client = client;  // the former client would be wrong: its end may be noticed only later
         if (channel.receiving) channel.pages_at_start = channel.pages;
       }
       if (crorc::kChannelLoopback.of(word) != 0) channel.loopback = !channel.loopback;
@@ -128,7 +128,7 @@ void CrorcCard::define_registers() {
       case crorc::kFlashSetAddress >> 24: flash_.set_address(crorc::kFlashAddress.of(word)); break;
       case crorc::kFlashBusWrite >> 24: flash_.write(static_cast<std::uint16_t>(word)); break;
       case crorc::kFlashBusRead >> 24: registers().set(crorc::reg("flash_data"), flash_.read(), number); break;
-      default: break;  // the serial number is always there
+      default: break;  // the serial number is always valid
     }
   });
 }
@@ -142,7 +142,7 @@ void CrorcCard::command(Channel& channel, std::uint32_t code) {
     channel.answers.push_back((code & 0xf00U) | 0x02U);
     return;
   }
-  channel.answers.push_back(code << 8 | 0x1);  // the command, acknowledged
+  channel.answers.push_back(code << 8 | 0x1);  // acknowledges the command
 }
 
 void CrorcCard::reset_channel(Channel& channel) {
@@ -183,7 +183,7 @@ void CrorcCard::reset_card() {
   }
 }
 
-/// The payload is written; reports size and count, in this order.
+/// The payload is written: reports the size, then the count.
 void CrorcCard::report_superpage(unsigned number, Channel& channel, DmaMaps::Use& use) {
   copies_done();
   const bool given_back = complete_superpage(number, channel, use);

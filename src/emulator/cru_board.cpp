@@ -44,7 +44,7 @@ void CruCard::define_board() {
   set(cru::reg("onu_status"), 0xff);
   set(cru::reg("ctp_clock_hz"), static_cast<std::uint64_t>(kLhcHz));
   set(cru::reg("local_clock_hz"), 240'000'000);
-  set(cru::reg("debug"), 256U << 20);  // as configured cards have it
+  set(cru::reg("debug"), 256U << 20);  // configured cards have this value
   set(cru::reg("user_control"), 0);
   set(cru::reg("ctp_bc_max"), 3563);
   set(cru::reg("ctp_hb_max"), 255);
@@ -75,7 +75,7 @@ void CruCard::define_i2c() {
   RegisterFile& regs = registers();
   struct Bus {
     std::map<std::uint32_t, std::uint8_t> bytes;  // chip << 16 | page << 8 | register
-    std::map<std::uint32_t, std::uint8_t> page;   // chip
+    std::map<std::uint32_t, std::uint8_t> page;   // page of each chip
     std::uint32_t data = 0;
   };
   auto buses = std::make_shared<std::array<Bus, 6>>();
@@ -230,7 +230,7 @@ void CruCard::define_trigger_emulation() {
     if ((value & 4U) != 0) ++*ends;
   });
   regs.on_read(cru::reg("ttc_heartbeats"), [this](std::uint32_t) {
-    // Without triggers, heartbeats follow the orbit clock.
+    // Without triggers, heartbeats are counted by the orbit clock.
     return (settings_.paced ? triggers_seen_.load() : static_cast<std::uint64_t>(run_seconds() * kOrbitHz)) & 0xffffffffU;
   });
   regs.on_read(cru::reg("ttc_physics"), [this, manual](std::uint32_t) {

@@ -80,7 +80,7 @@ void CruCard::define_dma() {
   regs.on_read(cru::reg("superpages_done"), [this](std::uint32_t link) { return links_[link].done; });
   regs.on_read(cru::reg("superpage_size_fifo"), [this](std::uint32_t number) -> std::uint64_t {
     const Link& link = links_[number];
-    // An empty FIFO shows the number before the next one; no driver waits for that number.
+    // An empty FIFO shows the number before the next one; no driver waits for this number.
     return link.sizes.empty() ? std::uint32_t{static_cast<std::uint8_t>(link.index - 1)} << 24 : link.sizes.front();
   });
   regs.on_write(cru::reg("superpage_size_fifo"), [this](std::uint32_t link, std::uint64_t) {

@@ -35,7 +35,7 @@ class CruCard final : public PciFunction {
 
   /// The state of one link. mutex() guards the members that registers share.
   struct Link : RdhLink {
-    // Shared.
+    // Shared with the registers:
     std::uint32_t address_high = 0;
     std::uint32_t address_low = 0;
     std::deque<SuperpageDescriptor> waiting;
@@ -45,8 +45,8 @@ class CruCard final : public PciFunction {
     std::uint64_t empty = 0;
     std::atomic<std::uint64_t> dropped_frames{0};
     bool was_down = false;
-    std::uint32_t held = 0;  // superpages that never return: one for each lost one
-    // Used by the DMA thread only.
+    std::uint32_t held = 0;  // superpages that never return to the host: one for each lost one
+    // Only the DMA thread uses these:
     bool open = false;  // `superpage` is being filled
     bool starved = false;
   };
@@ -95,20 +95,20 @@ class CruCard final : public PciFunction {
   bool dma_on_ = false;  // mutex() guards this and the following members
   bool internal_ = false;
   bool data_taking_ = false;
-  bool random_event_size_ = false;  // of the example user logic
+  bool random_event_size_ = false;  // setting of the example user logic
   OwnTime standstill_;              // time since the last page
   bool dynamic_offset_ = false;
   std::uint32_t enabled_ = 0;
   std::uint32_t generator_ = 0;
   std::uint32_t time_frame_length_ = 0;
-  std::uint64_t start_ns_ = 0;  // of the run
+  std::uint64_t start_ns_ = 0;  // start of the run
   std::uint64_t power_on_ns_ = 0;
   // With paced triggers, a frame has its trigger's sequence number, so cards of one authority share the orbits.
   std::uint64_t frames_due_ = 0;               // one past the last due frame
-  std::uint64_t first_due_ = 0;                // no gap in the triggers since this one
-  std::uint64_t frames_done_ = 0;              // reported to the authority
-  std::uint64_t newest_frame_ = 0;             // earlier frames are counted in triggers_seen_
-  std::atomic<std::uint64_t> first_frame_{0};  // of the run
+  std::uint64_t first_due_ = 0;                // since this frame the triggers have no gap
+  std::uint64_t frames_done_ = 0;              // frames reported to the authority
+  std::uint64_t newest_frame_ = 0;             // newest frame; earlier frames are counted in triggers_seen_
+  std::atomic<std::uint64_t> first_frame_{0};  // first frame of the run
   ClientId reader_ = 0;                        // owner of the DMA
   unsigned next_link_ = 0;
   std::uint64_t rate_at_ns_ = 0;
@@ -120,14 +120,14 @@ class CruCard final : public PciFunction {
   std::atomic<std::uint64_t> swt_words_lost_{0};
   std::atomic<std::uint64_t> superpages_{0};
   std::atomic<std::uint64_t> triggers_seen_{0};  // heartbeats with frames, counted once for all links
-  std::atomic<std::uint64_t> frames_{0};         // frames, counted per link
+  std::atomic<std::uint64_t> frames_{0};         // number of frames, counted per link
   std::atomic<std::uint64_t> pages_{0};
   std::atomic<std::uint64_t> refused_pushes_{0};
   std::atomic<std::uint64_t> lost_superpages_{0};
   std::atomic<std::uint64_t> dropped_pages_{0};
   std::atomic<std::uint64_t> dropped_frames_{0};
   std::atomic<std::uint64_t> frames_link_down_{0};
-  std::atomic<std::uint64_t> frames_cut_off_{0};  // due, but never begun
+  std::atomic<std::uint64_t> frames_cut_off_{0};  // frames that were due but never begun
 };
 
 }  // namespace rodeo::emulator

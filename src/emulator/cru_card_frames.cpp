@@ -10,13 +10,13 @@
 namespace rodeo::emulator {
 namespace {
 
-constexpr std::size_t kBudget = 512 << 10;  // bytes of one link per turn
-// A run that is switched off ends after this time without a written page, counted in this process's own running time.
+constexpr std::size_t kBudget = 512 << 10;  // bytes that one link may write in a turn
+// A run that is switched off ends after this time without a written page; only the process's own running time counts.
 constexpr std::uint64_t kLongestStandstillNs = 500'000'000;
 
 }  // namespace
 
-/// For data of links, not of the internal generator.
+/// True if the link is enabled, for data of links only: the internal generator ignores it.
 bool CruCard::link_enabled(unsigned number) const {
   return (data_taking_ || taking_.any()) && (enabled_ >> number & 1U) != 0;
 }
@@ -61,8 +61,8 @@ void CruCard::take_frames() {
   if (settings_.drop) triggers_->done(count);
 }
 
-/// A gap: the next trigger does not follow the last one; only other cards had those between. Due frames that are not begun
-/// are cut off.
+/// Handles a gap: the next trigger does not follow the last one, because only other cards had the triggers between. Due
+/// frames that are not begun are cut off.
 void CruCard::jump(std::uint64_t sequence) {
   if (frames_due_ == 0) first_frame_ = sequence;
   const std::uint64_t pending = frames_due_ - frames_done_;
@@ -98,7 +98,7 @@ void CruCard::skip_frames(unsigned number) {
   link.source.skip_to(frames_due_);
 }
 
-/// Due frames that are not begun will not come. A link that is not in the run has no due frames.
+/// Cuts off due frames that are not begun: they will not be written. A link that is not in the run has no due frames.
 void CruCard::cut_off_due() {
   for (unsigned number = 0; number < kLinks; ++number) {
     const RdhSource& source = links_[number].source;
@@ -109,7 +109,7 @@ void CruCard::cut_off_due() {
   frames_due_ = frames_done_ = 0;
 }
 
-/// Also cuts off frames in progress. With mutex() held.
+/// Cuts off all frames, also those in progress. Call with mutex() held.
 void CruCard::cut_off_frames() {
   cut_off_due();
   for (Link& link : links_) link.books.cut_off();
@@ -213,7 +213,7 @@ bool CruCard::work() {
   bool any = false;
   std::uint64_t slowest = frames_due_;
   std::uint64_t newest = frames_due_;
-  // One link after the other, each up to a budget; each turn starts one link later.
+  // Serves one link after the other, each up to a budget; each turn starts one link later.
   for (unsigned i = 0; i < kLinks; ++i) {
     const unsigned number = (next_link_ + i) % kLinks;
     Link& link = links_[number];

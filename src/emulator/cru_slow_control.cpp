@@ -11,7 +11,7 @@ namespace {
 
 namespace cru = card_registers::cru;
 
-constexpr std::uint32_t kScaChannels = 22;  // 0 to 21: control, SPI, GPIO, 16 of I2C, JTAG, ADC, DAC
+constexpr std::uint32_t kScaChannels = 22;  // channels 0 to 21: control, SPI, GPIO, 16 of I2C, JTAG, ADC, DAC
 constexpr std::uint32_t kScaAdc = 20;
 constexpr std::uint32_t kScaReadId = 0xd1;
 constexpr std::uint32_t kScaChip = 0x5ca;
@@ -80,9 +80,9 @@ void SlowControl::reset() {
 
 void CruCard::define_slow_control() {
   RegisterFile& regs = registers();
-  // Includes the links of the other endpoint, which reach the same front-ends.
+  // This includes the links of the other endpoint, which reach the same front-ends.
   auto links = std::make_shared<std::array<SlowControl, 2 * cru::kLinks>>();
-  // Without light no front-end answers. The light at the other endpoint's links is not known here.
+  // Without light no front-end answers. The state of the light at the other endpoint's links is not known here.
   const auto lit = [this](std::uint32_t row) {
     const std::uint32_t first = cru::kLinks * endpoint_;
     return row < first || row >= first + cru::kLinks || links_[row - first].up;

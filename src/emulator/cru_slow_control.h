@@ -24,13 +24,13 @@ class SlowControl {
   /// `command`: bits of the IC core's command register.
   void ic(std::uint32_t command, std::uint32_t word);
   std::uint32_t ic_answer() const { return ic_answer_; }
-  /// The front-end does not answer; its earlier answers are dropped.
+  /// Drops earlier answers, because the front-end does not answer.
   void no_answer() {
     ic_answers_.clear();
     sca_command_ = sca_data_ = ic_answer_ = 0;
   }
 
-  /// False: no room.
+  /// Returns false if there is no room.
   bool send_swt(std::uint32_t low, std::uint32_t medium, std::uint32_t high);
   std::uint32_t swt_waiting() const { return static_cast<std::uint32_t>(words_.size()); }
   std::uint32_t take_swt();
@@ -47,10 +47,10 @@ class SlowControl {
   };
 
   std::map<std::uint32_t, std::uint32_t>
-      sca_memory_;  // channel << 8 | even command; chips keep their values over a reset of the core
+      sca_memory_;  // values by channel << 8 | even command; chips keep their values over a reset of the core
   std::uint32_t sca_command_ = 0;
   std::uint32_t sca_data_ = 0;
-  std::map<std::uint32_t, std::uint32_t> gbtx_;  // by address
+  std::map<std::uint32_t, std::uint32_t> gbtx_;  // values by address
   std::uint32_t ic_request_ = 0;
   std::deque<std::uint32_t> ic_answers_;
   std::uint32_t ic_answer_ = 0;

@@ -10,7 +10,7 @@
 
 namespace rodeo::emulator {
 
-/// Names one connection of one function; never reused.
+/// Number of one connection of one function; never reused.
 using ClientId = std::uint64_t;
 
 inline constexpr unsigned kRegions = 9;  // VFIO: BARs 0-5, ROM, configuration space, VGA
@@ -36,7 +36,7 @@ class Device {
   virtual void read(ClientId client, unsigned region, std::uint64_t offset, std::span<std::byte> bytes) = 0;
   virtual void write(ClientId client, unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void reset() = 0;
-  /// The client has left, and its memory with it.
+  /// The client has left: its memory is gone, too.
   virtual void left(ClientId client) = 0;
 };
 

@@ -16,8 +16,9 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
-/// The memory that this thread may be accessing. A SIGBUS in it means that a client shortened the file. Then memory of our
-/// own replaces the whole mapping, so the access continues harmlessly. (Part of a mapping on huge pages cannot be replaced.)
+/// The memory that this thread may be accessing. A SIGBUS in this memory means that a client shortened the file. Then
+/// private memory replaces the whole mapping, so the access continues harmlessly. (Part of a mapping on huge pages cannot be
+/// replaced.)
 struct Touching {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;

@@ -29,20 +29,20 @@ class DmaMaps {
   DmaMaps& operator=(const DmaMaps&) = delete;
 
   void add_client(ClientId client);
-  /// Also removes all memory that it lent.
+  /// Removes the client and all memory that it lent.
   void remove_client(ClientId client);
 
-  // Return 0 or an errno (docs/protocols/vfio-user.md). They wait until the current Use ends.
+  // The functions return 0 or an errno (docs/protocols/vfio-user.md). They wait until the current Use ends.
   int map(ClientId client, const formats::vfio_user::DmaMap& map, const base::UniqueFd& fd);
   int unmap(ClientId client, std::uint64_t address, std::uint64_t bytes);
   int unmap_all(ClientId client);
 
   std::size_t maps() const;
-  /// Maps whose file was shortened while mapped; data written there are lost.
+  /// Number of maps whose file was shortened while mapped; data written there are lost.
   std::uint64_t lost_maps() const { return lost_maps_.load(std::memory_order_relaxed); }
 
-  /// While an object lives, no memory is unmapped. One at a time; keep it short (about a megabyte), so that unmapping does
-  /// not wait.
+  /// While an object lives, no memory is unmapped. Only one object exists at a time. Keep its work short (about a megabyte),
+  /// so that unmapping does not wait.
   class Use {
    public:
     explicit Use(DmaMaps& maps);
@@ -50,16 +50,17 @@ class DmaMaps {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
-    /// The memory of [address, address + bytes) of a client, within one map. It may be shorter than asked, and is empty if
-    /// it is not mapped or not writable. Until this thread's next call, access is safe even if the file is cut.
+    /// The memory of [address, address + bytes) of a client, within one map. The result may be shorter than requested, and
+    /// is empty if the address is not mapped or not writable. Until this thread's next call, access is safe even if the file
+    /// is cut.
     std::span<std::byte> find(ClientId client, std::uint64_t address, std::uint64_t bytes, bool write = true);
-    /// Copies, also across maps; false if part of the range is not mapped.
+    /// Copies bytes, also across maps; false if part of the range is not mapped.
     bool write(ClientId client, std::uint64_t address, std::span<const std::byte> bytes);
     bool read(ClientId client, std::uint64_t address, std::span<std::byte> bytes);
-    /// True if this client's maps hold the whole range, writable.
+    /// True if this client's maps hold the whole range and are writable.
     bool holds(ClientId client, std::uint64_t address, std::uint64_t bytes) const;
-    /// The client whose maps hold the whole range. If several do: the last one that lent its start; an earlier one may have
-    /// left unnoticed.
+    /// The client whose maps hold the whole range. If several clients' maps do, the client that lent the start of the range
+    /// last: an earlier one may have left unnoticed.
     std::optional<ClientId> owner(std::uint64_t address, std::uint64_t bytes) const;
 
    private:
@@ -71,13 +72,13 @@ class DmaMaps {
   struct Map {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t number = 0;   // counts all maps ever made
+    std::uint64_t number = 0;   // number among all maps ever made
     base::Mapping memory = {};  // the whole mapping, huge pages included
     bool readable = false;
     bool writable = false;
     bool lost = false;
   };
-  using ClientMaps = std::map<std::uint64_t, Map>;  // by address
+  using ClientMaps = std::map<std::uint64_t, Map>;  // maps by address
 
   static const Map* covering(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes);
 

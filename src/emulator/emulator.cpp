@@ -173,7 +173,7 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
   if (function->removed() && fault.kind != FaultKind::replug)
     return refused(fmt::format("{} is removed", id), "`replug` brings it back");
   if (!function->removed() && fault.kind == FaultKind::replug)
-    return refused(fmt::format("{} is there: it cannot be plugged in again", id), "`card_reset` resets it under load");
+    return refused(fmt::format("{} is plugged in already", id), "`card_reset` resets it under load");
   if (!function->inject(fault))
     return refused(fmt::format("{} ({}) has no fault {}", id, identity.type, fault_name(fault.kind)),
                    "`rodeo emulate fault --help` lists the faults of each type of card");
@@ -184,7 +184,7 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
   return {};
 }
 
-/// Except for link_down, whose end the card itself handles.
+/// Schedules the end of a fault; not for link_down, whose end the card itself handles.
 void Emulator::end_later(const std::string& id, const Fault& fault) {
   if (fault.duration.count() <= 0 || fault.kind == FaultKind::link_down) return;
   Due end;

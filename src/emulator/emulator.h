@@ -28,12 +28,13 @@ struct EmulatorSettings {
   std::vector<EmulatedCardSettings> cards;
   trigger::TriggerSettings trigger;  ///< wait_for 0: all functions of this process
   std::string serve;                 ///< address at which others follow this process's triggers; empty: none
-  std::string follow;                ///< address of the authority to follow (no `trigger` then); empty: this process assigns
-  std::string system;                ///< must be equal in authority and followers
-  std::string configuration_sha256;  ///< settings::configuration_sha256(), for its status
+  /// Address of the authority to follow (then there is no `trigger`); empty: this process assigns triggers.
+  std::string follow;
+  std::string system;                                  ///< name that must be equal in authority and followers
+  std::string configuration_sha256;                    ///< the checksum of settings::configuration_sha256(), for the status
   std::chrono::milliseconds follower_timeout{60'000};  ///< a follower is dropped after this time without a message
   std::vector<ScheduledFault> faults;
-  std::chrono::nanoseconds stop_limit = std::chrono::seconds{30};  ///< from the order to stop to the end
+  std::chrono::nanoseconds stop_limit = std::chrono::seconds{30};  ///< longest time from the order to stop to the end
 };
 
 struct EmulatorReport {
@@ -50,7 +51,7 @@ class Emulator {
   explicit Emulator(EmulatorSettings settings);
   ~Emulator();
 
-  /// Makes due faults happen. Call again before next_poll() has passed.
+  /// Applies due faults. Call again before next_poll() has passed.
   void poll();
   /// The longest time until the next poll(): 5 ms while data are taken here or followers are served, else up to 50 ms.
   std::chrono::milliseconds next_poll() const;
@@ -64,14 +65,14 @@ class Emulator {
   /// process follows an authority.
   Result<std::uint64_t> hold_triggers();
   Result<void> release_triggers(std::optional<unsigned> wait_for);
-  /// See TriggerAuthority::advance_marks(). The same error.
+  /// See TriggerAuthority::advance_marks(). Error emulator.follows if this process follows an authority.
   Result<trigger::TriggerAuthority::Next> advance_marks(const trigger::TriggerAuthority::Advance& advance);
 
   /// Ends the DMA of all functions for good; then a report is final. Data in progress are lost and counted; registers still
   /// answer.
   void finish();
 
-  /// While DMA is running, the values of different functions are not of the same moment.
+  /// The values of different functions are not of the same moment while DMA is running.
   EmulatorReport report() const;
   /// Time since the start.
   double seconds() const;
@@ -99,7 +100,7 @@ class Emulator {
   void end_later(const std::string& id, const Fault& fault);
 
   EmulatorSettings settings_;
-  std::unique_ptr<trigger::TriggerAuthority> authority_;  // set if this process assigns triggers, else link_ is
+  std::unique_ptr<trigger::TriggerAuthority> authority_;  // set if this process assigns triggers; else link_ is set
   std::unique_ptr<trigger::TriggerFollower> link_;
   std::unique_ptr<trigger::TriggerServer> server_;
   std::vector<std::unique_ptr<PciFunction>> functions_;
@@ -108,10 +109,12 @@ class Emulator {
   std::vector<Due> ends_;  // ends of faults, to be scheduled
   std::uint64_t start_ns_ = 0;
   std::atomic<std::uint64_t> faults_{0};
-  std::array<base::LogThrottle, kFaultKinds> told_;  // by kind: a schedule may make a thousand faults a second
+  // One throttle for each kind: a schedule may make a thousand faults a second.
+  std::array<base::LogThrottle, kFaultKinds> told_;
 };
 
-/// "0000:3b:00.0" from any notation of an address, plus `endpoint` on the function number. Error emulator.bad_address.
+/// The function's address in full, "0000:3b:00.0", from any notation; `endpoint` is added to the function number. Error
+/// emulator.bad_address.
 Result<std::string> function_address(const std::string& text, unsigned endpoint = 0);
 
 }  // namespace rodeo::emulator

@@ -15,13 +15,13 @@
 namespace rodeo::emulator {
 namespace {
 
-constexpr std::uint64_t kForgottenNs = 20'000'000;  // a member that has not looked for this long is away
+constexpr std::uint64_t kForgottenNs = 20'000'000;  // a member that has not called look() for this long is away
 constexpr double kSlowerByFar = 4;
-constexpr double kDenied = 0.03;  // share of the time; a scheduler's own work takes less
+constexpr double kDenied = 0.03;  // a share of time; a scheduler's own work takes less
 constexpr double kNewest = 0.25;  // weight of the newest value in the smoothed time of a piece
 
-/// How long the calling thread was ready and had no processor (Linux: the second number of schedstat); 0 if the kernel does
-/// not report it.
+/// The time in which the calling thread was ready and had no processor (Linux: the second number of schedstat); 0 if the
+/// kernel does not report it.
 std::uint64_t denied_ns() {
   thread_local const base::UniqueFd file(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
   std::array<char, 64> text{};
@@ -47,7 +47,8 @@ bool FairShares::competes(const Member& other, const Member& member, std::uint64
          other.ns_each_ <= kSlowerByFar * member.ns_each_;
 }
 
-/// After a pause: the member does not catch up on the others' work; its own work before they came does not count against it.
+/// Called after a pause: the member need not catch up with the others' work, and its work before they came does not count
+/// against it.
 void FairShares::catch_up(Member& member, std::uint64_t now_ns) const {
   bool any = false;
   std::uint64_t least = 0;

@@ -25,7 +25,7 @@ constexpr std::array kFaults{
     FaultInfo{FaultKind::card_reset, "card_reset", "the card resets itself under load"},
     FaultInfo{FaultKind::temperature, "temperature", "the FPGA shows this temperature"},
     FaultInfo{FaultKind::removal, "removal", "the function vanishes: clients are disconnected, the socket is gone"},
-    FaultInfo{FaultKind::replug, "replug", "the function is there again, as after power-on"},
+    FaultInfo{FaultKind::replug, "replug", "the function comes back, as after power-on"},
 };
 
 static_assert(kFaults.size() == kFaultKinds);
@@ -51,10 +51,10 @@ std::string_view name_of(CardType type) {
 bool has_fault(CardType type, FaultKind kind) {
   switch (kind) {
     case FaultKind::bad_packet_counter:
-    case FaultKind::size_index_mismatch: return type != CardType::felix;  // its blocks have neither
-    case FaultKind::temperature: return type != CardType::crorc;          // it has no sensor
+    case FaultKind::size_index_mismatch: return type != CardType::felix;  // a FELIX's blocks have neither number
+    case FaultKind::temperature: return type != CardType::crorc;          // a C-RORC has no sensor
     case FaultKind::flipped_l1id:
-    case FaultKind::wrong_bcid: return type == CardType::felix;  // the others send frames, by orbits
+    case FaultKind::wrong_bcid: return type == CardType::felix;  // other cards send frames, by orbits
     default: return true;
   }
 }

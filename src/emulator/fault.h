@@ -47,9 +47,9 @@ std::string_view fault_name(FaultKind kind);
 
 /// True if cards of this type have the fault.
 bool has_fault(CardType type, FaultKind kind);
-/// True if it affects a link, false if it affects the whole function.
+/// True if the fault affects a link, false if it affects the whole function.
 bool fault_has_link(FaultKind kind);
-/// True if it can end by itself.
+/// True if the fault can end by itself.
 bool fault_has_duration(FaultKind kind);
 
 /// One fault.
@@ -58,8 +58,8 @@ struct Fault {
   unsigned link = 0;
   double value = 0;  ///< degrees Celsius for `temperature`
   std::chrono::nanoseconds duration{
-      0};             ///< for link_down, stuck_fifo, removal; 0: until undone. For wrong_bcid; 0: one chunk
-  bool ends = false;  ///< for stuck_fifo and wrong_bcid: ends the fault
+      0};             ///< duration of link_down, stuck_fifo and removal; 0: until undone. Of wrong_bcid; 0: one chunk
+  bool ends = false;  ///< true: ends the fault (stuck_fifo and wrong_bcid)
 };
 
 /// The shortest period of a repeated fault.
@@ -73,7 +73,7 @@ struct ScheduledFault {
   Fault fault;
   std::string card;  ///< name of the card, or address of a function
   unsigned endpoint = 0;
-  std::chrono::nanoseconds at{0};     ///< after the start
+  std::chrono::nanoseconds at{0};     ///< time after the start
   std::chrono::nanoseconds every{0};  ///< period; 0: once
 };
 

@@ -21,7 +21,7 @@ namespace felix = card_registers::felix;
 
 constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
-// Time limit for the end of a channel, in this process's own running time. A driver waits for two seconds.
+// Time limit for the end of a channel, counted in this process's own running time. A driver waits for two seconds.
 constexpr std::uint64_t kLongestEndNs = 1'000'000'000;
 constexpr std::chrono::nanoseconds kTimeoutOfReadouts = std::chrono::milliseconds{10};  // default of readout.builder.timeout
 
@@ -274,7 +274,7 @@ bool FelixCard::work() {
 
   const std::uint64_t most = triggers_that_fit();
   const bool room = look_for_room(most);
-  // There is no room for triggers, and a driver that waits for the end makes none. Open blocks have reserved room.
+  // There is no room for triggers, and a driver that waits for the end does not make any. Open blocks have reserved room.
   const bool hopeless = ending && (!room || ending_.ns() > kLongestEndNs);
   if (hopeless && !open_blocks_fit()) return end_cut_off();
   if (!room && !hopeless) return any;

@@ -49,14 +49,14 @@ class FelixCard final : public PciFunction, private BlockSink {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
     std::uint64_t position = 0;
-    std::uint64_t read = 0;  // last read pointer seen
+    std::uint64_t read = 0;  // the last read pointer seen
     bool even_dma = false;
     bool even_host = false;
-    bool told = false;  // an interrupt was raised, and the host has not read since
+    bool told = false;  // an interrupt was raised, and the host has not read data since
     bool stuck = false;
     bool lost_reader = false;  // the read pointer was outside the memory when the channel was enabled
     std::atomic<std::uint64_t> sent{0};
-    std::atomic<std::uint64_t> dropped{0};  // as the register shows it, lost blocks included
+    std::atomic<std::uint64_t> dropped{0};  // number as the register shows it, lost blocks included
     std::span<std::byte> memory;            // memory from `position` on; valid while a Use lives
   };
 
@@ -109,7 +109,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<bool> full_{false};
   base::UniqueFd bar0_fd_;
   base::Mapping bar0_;
-  DmaMaps::Use* use_ = nullptr;  // in work() only
+  DmaMaps::Use* use_ = nullptr;  // set in work() only
   TriggerTaking taking_{*triggers_};
   OwnTime ending_;  // time since a channel was told to end
   formats::FromHostMessages from_host_{kMostFromHostMessage};
@@ -121,7 +121,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<std::uint64_t> bad_descriptors_{0};
   std::atomic<std::uint64_t> long_packets_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};
-  // Counts of the source for other threads, all of the same moment.
+  // Counts of the source for other threads; all are of the same moment.
   mutable std::mutex books_mutex_;
   ChunkBooks books_;
   std::uint64_t triggers_seen_ = 0;

@@ -26,7 +26,8 @@ void FelixCard::begin(unsigned index) {
   const std::uint64_t control = at(felix::reg("dma_control"), index).load(std::memory_order_acquire);
   const bool from_host = (control & felix::kFromHost.mask()) != 0;
   const std::uint64_t packet = 4 * felix::kTlpWords.of(static_cast<std::uint32_t>(control));
-  // On a real host, a packet that is too long is malformed: a fatal error. Here nothing is sent, and the case is counted.
+  // On a real host, a packet that is too long is malformed: a fatal error. The emulator sends nothing then, and counts the
+  // case.
   const bool too_long = packet > (from_host ? max_read_request() : max_payload());
   if (too_long) long_packets_.fetch_add(1, std::memory_order_relaxed);
   const bool fits = packet > 0 && !too_long && end > start && start % 64 == 0 &&
@@ -115,7 +116,8 @@ bool FelixCard::update_channel(unsigned index) {
   return true;
 }
 
-/// If the parities differ: up to the read pointer. Else: to the end of the memory, then up to the pointer.
+/// Counts the free bytes. If the parities differ: up to the read pointer. Else: to the end of the memory, then up to the
+/// pointer.
 std::uint64_t FelixCard::free_bytes(const Channel& channel) {
   if (channel.lost_reader) return 0;
   if (channel.even_dma != channel.even_host && channel.read >= channel.position) return channel.read - channel.position;
@@ -162,7 +164,7 @@ BlockFate FelixCard::block(unsigned link, std::span<const std::byte> block) {
     }
     channel.memory = channel.memory.subspan(block.size());
   } else if (!use_->write(channel.client, channel.position, block)) {
-    // A block may cross the border of two maps. Into unmapped memory, an IOMMU would stop it.
+    // A block may cross the border of two maps. An IOMMU would stop a write into unmapped memory.
     dma_faults_.fetch_add(1, std::memory_order_relaxed);
     fate = BlockFate::unmapped;
   }
@@ -217,13 +219,13 @@ bool FelixCard::take_packet(const formats::FromHostPacket& packet, std::uint64_t
   if (!message) return true;
   from_host_messages_.fetch_add(1, std::memory_order_relaxed);
   if (!comes_back) return true;
-  channels_[to_host].memory = {};  // invalid since memory of the host's packets was looked up
+  channels_[to_host].memory = {};  // invalid after memory of the host's packets was looked up
   source_.loop_back(link, elink, *message, *this, now_ns);
   looped_back_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-/// Takes the host's packets for front-ends as fast as they come, up to a limit per turn. True if there were any.
+/// Takes the host's packets for front-ends as fast as they arrive, up to a limit per turn. True if there were any.
 bool FelixCard::take_from_host(std::uint64_t now_ns) {
   bool any = false;
   for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {

@@ -1,5 +1,4 @@
-// The end of the channels of an emulated FELIX card: after the accepted triggers, with the open blocks, or cut off and
-// counted.
+// Ends the channels of an emulated FELIX card: after the accepted triggers, with the open blocks, or cut off and counted.
 #include <algorithm>
 #include <array>
 
@@ -35,12 +34,12 @@ void FelixCard::end(unsigned index) {
   if (ended.running() && ended.position == ended.start && ended.sent > 0)
     at(felix::reg("dma_position"), index).store(ended.end, std::memory_order_release);
   channels_[index].state = Channel::State::off;
-  // Data left without a reader would reach the next reader, which does not expect them.
+  // Data that are left without a reader would reach the next reader, which does not expect them.
   if (std::ranges::none_of(std::span(channels_).first(felix::kToHostDescriptors), &Channel::running)) clear_source();
   at(felix::reg("dma_status"), index).store(felix::kDone.mask(), std::memory_order_release);
 }
 
-/// True if all blocks that may be open have room. Each is sent whole.
+/// True if all blocks that may be open have room. Each block is sent whole.
 bool FelixCard::open_blocks_fit() const {
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (channels_[i].running() && (channels_[i].stuck || free_bytes(channels_[i]) < open_bytes(i))) return false;

@@ -57,7 +57,7 @@ double FelixSource::bytes_per_trigger(unsigned link) const {
   const double block = settings_.format.block_bytes;
   const double trailer = settings_.format.trailer_bytes();
   const auto most = static_cast<double>(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max));
-  // A chunk has one trailer, and one more for each further block that it spans; the block header counts in proportion.
+  // A chunk has one trailer, and another one for each further block that it spans; the block header counts in proportion.
   const double of_chunk = (most + 2 * trailer) * block / (block - 4 - 2 * trailer);
   double bytes = of_chunk * (settings_.full_mode ? 1 : settings_.elinks_per_link);
   if (settings_.ttc_link && link == 0) bytes += (28 + 2 * trailer) * block / (block - 4 - 2 * trailer);
@@ -139,7 +139,7 @@ void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes,
   const auto word = [&](std::size_t index) {
     return index == 0 ? header : key + (index == 1 ? whole : (index - 1) * Provable::kStep);
   };
-  // For parts of words, the header, and the word with the size.
+  // Writes parts of words, the header, and the word with the size.
   const auto piece = [&] {
     const std::uint64_t value = word(from / 8) >> (8 * (from % 8));
     const std::size_t here = std::min(bytes, 8 - from % 8);
@@ -278,7 +278,7 @@ void FelixSource::append_ttc(std::span<const trigger::TriggerRange> triggers, Bl
   }
 }
 
-/// Prepares the triggers that the links of this turn carry.
+/// Prepares the triggers for the links of this turn.
 void FelixSource::look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn) {
   headers_.clear();
   l1ids_.clear();
@@ -299,7 +299,7 @@ void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockS
   for (unsigned turn = 0; turn < settings_.links_per_group; ++turn) {
     look_at(triggers, turn);
     if (headers_.empty()) continue;
-    // One E-link after the other, so that its open block stays in the nearest cache.
+    // Serves one E-link after the other, so that its open block stays in the nearest cache.
     for (std::size_t i = turn; i < detector_elinks_; i += settings_.links_per_group) {
       Elink& elink = elinks_[i];
       if ((enabled_[elink.link] >> elink.bit & 1U) == 0) continue;

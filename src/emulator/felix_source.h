@@ -22,12 +22,13 @@ namespace rodeo::emulator {
 struct FelixSourceSettings {
   bool full_mode = false;        ///< one E-link per link
   unsigned links = 24;           ///< links of the function, at most 24
-  unsigned elinks_per_link = 8;  ///< GBT mode, at most 64
+  unsigned elinks_per_link = 8;  ///< E-links of a link in GBT mode, at most 64
   unsigned elinks = 0;           ///< number of the detector's E-links enabled at the start; 0: all
-  unsigned links_per_group = 1;  ///< FULL mode: this many neighbours carry the triggers in turn, by L1 id; divides `links`
+  /// FULL mode: number of neighbours that carry the triggers in turn, by L1 id; divides `links`
+  unsigned links_per_group = 1;
   std::size_t chunk_bytes = 40;
   std::size_t chunk_bytes_max =
-      0;  ///< if larger than chunk_bytes: sizes between the two, a pure function of link and trigger
+      0;  ///< upper limit of chunk sizes, if larger than chunk_bytes; the size is a pure function of link and trigger
   formats::BlockFormat format = {};
   bool loopback = false;  ///< data sent to E-links 62 and 63 (IC, EC) of a link come back on them
   formats::FromHostLength from_host_length = formats::FromHostLength::bytes;
@@ -38,7 +39,7 @@ struct FelixSourceSettings {
   bool crc = false;
   std::uint32_t l1id_bits = 32;
   std::uint32_t l1id_counter = 0;   ///< 32: chunks carry a counter of 32 bits that event counter resets do not change
-  double link_bits_per_second = 0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: no limit but memory
+  double link_bits_per_second = 0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: only memory limits it
 };
 
 /// Receives complete blocks, aligned to 64 bytes.
@@ -47,12 +48,11 @@ class BlockSink {
   virtual ~BlockSink() = default;
   /// Returns the fate of the block: sent, dropped or unmapped.
   virtual BlockFate block(unsigned link, std::span<const std::byte> block) = 0;
-  /// A fault has lost a block.
+  /// Called when a fault has lost a block.
   virtual void lost(unsigned link) = 0;
 };
 
-/// For one thread. Allocates in the constructor only, except that the buffers of append() grow to its largest number of
-/// triggers.
+/// For one thread. Allocates only in the constructor, and when append() gets more triggers than ever before.
 class FelixSource {
  public:
   static constexpr unsigned kMaxLinks = 24;
@@ -64,13 +64,13 @@ class FelixSource {
 
   const FelixSourceSettings& settings() const { return settings_; }
 
-  /// Enabled E-links of a link, one bit each.
+  /// Sets the enabled E-links of a link, one bit each.
   void enable(unsigned link, std::uint64_t elinks) { enabled_[link] = elinks; }
   std::uint64_t enabled(unsigned link) const { return enabled_[link]; }
-  /// A link that is down sends nothing.
+  /// Sets the state of a link: a link that is down sends nothing.
   void set_up(unsigned link, bool up) { up_[link] = up; }
 
-  /// The most bytes of blocks that one trigger adds on one link, and the most blocks that may be open there.
+  /// The highest number of bytes of blocks that one trigger adds on one link, and of blocks that may be open there.
   double bytes_per_trigger(unsigned link) const;
   std::size_t open_blocks(unsigned link) const;
 
@@ -85,16 +85,16 @@ class FelixSource {
   bool loops_back(unsigned link, unsigned elink) const;
   /// Sends one chunk with these bytes on an E-link that loops back.
   void loop_back(unsigned link, unsigned elink, std::span<const std::byte> message, BlockSink& sink, std::uint64_t now_ns);
-  /// Ends every block that began at `begun_ns` (append()'s clock) or before with a time-out, as firmware does with blocks of
-  /// that age.
+  /// Ends every block that began at `begun_ns` (append()'s clock) or before with a time-out, as firmware does with old
+  /// blocks.
   void flush(BlockSink& sink, std::uint64_t begun_ns = kNone);
-  /// No open block began before this time; kNone: no block is open.
+  /// The oldest open block began at this time or later; kNone: no block is open.
   std::uint64_t oldest_ns() const { return oldest_ns_; }
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   /// Drops the contents of open blocks; they count as cut off.
   void clear();
 
-  // Faults of the link's next block or chunk.
+  // Sets a fault of the link's next block or chunk.
   void corrupt_block(unsigned link) { corrupt_[link] = true; }
   void truncate_chunk(unsigned link) { faults_[link].truncate = true; }
   void flip_l1id(unsigned link) { faults_[link].flip_l1id = true; }
@@ -113,9 +113,9 @@ class FelixSource {
   struct Elink {
     formats::BlockEncoder encoder;
     unsigned link;
-    unsigned bit;  // in enabled_
+    unsigned bit;  // bit of the E-link in enabled_
     std::uint32_t link_id;
-    std::byte* memory;  // its open block
+    std::byte* memory;  // memory of its open block
     OpenBlockBooks books = {};
     std::uint64_t begun_ns = 0;  // start of the open block
   };
@@ -161,7 +161,7 @@ class FelixSource {
   std::uint64_t now_ns_ = 0;  // time of the last append()
   std::uint64_t oldest_ns_ = kNone;
   LinkPacer pacer_;                     // one lane per E-link of the detector
-  std::vector<std::uint64_t> headers_;  // for the triggers of one append() that the links of one turn carry
+  std::vector<std::uint64_t> headers_;  // headers for the triggers of one append() that the links of one turn carry
   std::vector<std::uint32_t> l1ids_;
   std::vector<std::uint64_t> keys_;  // keys of one E-link
   std::vector<std::byte> chunk_;

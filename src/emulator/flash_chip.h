@@ -16,7 +16,7 @@ class FlashChip {
   /// The chip's answer at the address: a word, or the status after a status command.
   std::uint16_t read() const { return status_mode_ ? status_ : word(address_); }
 
-  /// Stores a word that the factory has written.
+  /// Stores a word that was written in the factory.
   void hold(std::uint32_t address, std::uint16_t value) { words_[address] = value; }
 
   void write(std::uint16_t value) {

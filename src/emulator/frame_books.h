@@ -53,10 +53,10 @@ class FrameBooks {
  private:
   bool open_ = false;           // a frame is in progress
   bool counted_ = false;        // this frame is counted as sent
-  bool here_ = false;           // it has a readable page in the open superpage
+  bool here_ = false;           // the frame has a readable page in the open superpage
   bool hidden_behind_ = false;  // an unreadable page hides the rest of the superpage
   std::uint64_t ended_ = 0;     // readable frames that ended in the open superpage and were not counted before
-  std::uint64_t hidden_ = 0;    // the same for unreadable frames
+  std::uint64_t hidden_ = 0;    // unreadable frames that ended in the open superpage and were not counted before
   std::uint64_t pages_ = 0;     // pages in the open superpage
   std::uint64_t sent_ = 0;
   std::uint64_t lost_ = 0;

@@ -8,7 +8,7 @@
 namespace rodeo::emulator {
 namespace {
 
-/// A full counter, or a descriptor that is not an eventfd, is the client's own problem; the call does not block.
+/// A full counter, or a descriptor that is not an eventfd, concerns only its client; the call does not block.
 void signal(const base::UniqueFd& fd) {
   const std::uint64_t one = 1;
   if (fd) (void)!::write(fd.get(), &one, sizeof one);

@@ -10,7 +10,7 @@ namespace rodeo::emulator {
 
 struct LinkLight {
   bool up = true;
-  std::uint64_t up_at_ns = 0;  // time of its automatic return; 0: none
+  std::uint64_t up_at_ns = 0;  // time at which the light comes back by itself; 0: never
 
   /// Applies the faults link_down and link_up.
   void obey(const Fault& fault) {
@@ -18,7 +18,7 @@ struct LinkLight {
     up_at_ns =
         !up && fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
   }
-  /// True if the link is due to come back: it is up now.
+  /// True if the link must come back now; the call switches it on.
   bool comes_up(std::uint64_t now_ns) {
     if (up_at_ns == 0 || now_ns < up_at_ns) return false;
     *this = {};

@@ -22,7 +22,8 @@ class LinkPacer {
   bool is_free(std::size_t lane, std::uint64_t now_ns) const {
     return !paced() || lanes_[lane].free_at_ns <= static_cast<double>(now_ns);
   }
-  /// How many pieces of this size every lane can take now: one if it is free, plus those that it can catch up with.
+  /// The number of pieces of this size that every lane can take now: one if it is free, plus those that it can catch up
+  /// with.
   std::uint64_t most(std::uint64_t now_ns, double bytes_each) const {
     const auto now = static_cast<double>(now_ns);
     double slowest = now - kCatchUpNs;

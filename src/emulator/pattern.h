@@ -1,5 +1,5 @@
-// Patterns of generators, written past the caches, as fast as memory takes them. The layouts are those of
-// formats/superpage_check.h and formats/rdh_payload.h; tests compare these writers with the plain ones there.
+// Patterns of generators, written past the caches at the speed of the memory. The layouts are those of
+// formats/superpage_check.h and formats/rdh_payload.h; tests compare these writers with the plain writers there.
 #pragma once
 
 #include <emmintrin.h>

@@ -11,9 +11,9 @@
 namespace rodeo::emulator {
 namespace {
 
-constexpr std::chrono::milliseconds kRest{
-    50};  // longest sleep; timed events (a link that comes back) are late by this at most
-constexpr std::chrono::milliseconds kMemoryRest{1};  // the same, for registers in memory that a client may have mapped
+constexpr std::chrono::milliseconds kRest{50};  // longest sleep; timed events (a link that comes back) are at most this late
+// Longest sleep if registers lie in memory that a client may have mapped.
+constexpr std::chrono::milliseconds kMemoryRest{1};
 
 }  // namespace
 
@@ -108,7 +108,7 @@ void PciFunction::run() {
   }
 }
 
-/// Sleeps until the next knock(); not at all if one came after `seen`.
+/// Sleeps until the next knock(); returns at once if there was one after `seen`.
 void PciFunction::rest(unsigned seen) {
   const bool in_memory = regions_[0].fd >= 0 && server_->clients() > 0;
   std::unique_lock lock(rest_mutex_);
@@ -191,7 +191,7 @@ void PciFunction::reset_locked() {
 }
 
 void PciFunction::left(ClientId client) {
-  if (stop_.load()) return;  // the card itself ends
+  if (stop_.load()) return;  // the card itself ends the work
   {
     const auto paused = pause();
     const std::lock_guard lock(mutex_);
@@ -206,7 +206,7 @@ bool PciFunction::inject(const Fault& fault) {
     case FaultKind::card_reset: reset(); return true;
     case FaultKind::removal:
       removed_ = true;
-      leave();  // before the clients are disconnected: their last accesses must not restart anything
+      leave();  // leave before the clients are disconnected: their last accesses must not restart anything
       if (server_) server_->unplug();
       return true;
     case FaultKind::replug:

@@ -24,23 +24,23 @@
 
 namespace rodeo::emulator {
 
-/// The work of a function so far. Any thread may ask for it.
+/// The work of a function up to now. Any thread may ask for it.
 struct FunctionReport {
   std::string name;       ///< name of the card
   std::string type = {};  ///< "CRU", "C-RORC", "FELIX"
   std::string address;    ///< "0000:3b:00.0"
   unsigned endpoint = 0;
   std::size_t clients = 0;
-  std::uint64_t superpages = 0;  ///< filled (CRU, C-RORC), or blocks written (FELIX)
-  std::uint64_t bytes = 0;       ///< written to clients' memory
+  std::uint64_t superpages = 0;  ///< superpages filled (CRU, C-RORC), or blocks written (FELIX)
+  std::uint64_t bytes = 0;       ///< bytes written to clients' memory
   std::uint64_t triggers = 0;    ///< triggers or heartbeat frames for which data were made
-  std::uint64_t chunks = 0;      ///< chunks sent; for a CRU or C-RORC heartbeat frames. Lost ones are in `counters`
+  std::uint64_t chunks = 0;      ///< chunks sent; for a CRU or C-RORC heartbeat frames. Lost chunks are in `counters`
   std::uint64_t requests = 0;
   bool running = false;
-  // Values about its triggers; set by Emulator::report().
+  // Values about the triggers; Emulator::report() sets them.
   double busy_seconds = 0;               ///< time without room for a trigger
-  std::uint64_t vetoed = 0;              ///< offered triggers for which it had no room
-  std::uint64_t vetoed_alone = 0;        ///< of these: triggers for which all other functions had room
+  std::uint64_t vetoed = 0;              ///< offered triggers for which the function had no room
+  std::uint64_t vetoed_alone = 0;        ///< vetoed triggers for which all other functions had room
   std::optional<double> dead_time = {};  ///< vetoed / offered; empty if the authority is in another process
   /// Losses and anomalies by name, without zeros.
   std::vector<NamedCounter> counters = {};
@@ -49,8 +49,8 @@ struct FunctionReport {
   }
 };
 
-/// One function with its server. A derived card fills the register file in its constructor, calls start() as the last
-/// statement there, and stop() as the first one in its destructor.
+/// One function with its server. The constructor of a derived card fills the register file, and calls start() as its last
+/// statement; the destructor calls stop() as its first one.
 class PciFunction : public Device {
  public:
   struct Identity {
@@ -58,9 +58,10 @@ class PciFunction : public Device {
     std::string type = {};
     std::string address = {};
     unsigned endpoint = 0;
-    unsigned links = 0;  ///< links that can have faults: 0 to links - 1
+    unsigned links = 0;  ///< number of links that can have faults: 0 to links - 1
     card_registers::PciId pci = {};
-    std::filesystem::path directory = {};  ///< sockets and locks; empty: no socket and no thread, only talk() and turn()
+    /// Directory of sockets and locks; empty: no socket and no thread, only talk() and turn().
+    std::filesystem::path directory = {};
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     int cpu = -1;  ///< CPU of the DMA thread; -1: any
   };
@@ -81,12 +82,12 @@ class PciFunction : public Device {
   /// True while DMA is running. Any thread.
   bool running() const { return running_.load(std::memory_order_relaxed); }
 
-  /// A client session without a socket; the function must outlive it. Any thread.
+  /// Makes a client session without a socket; the function must outlive it. Any thread.
   std::unique_ptr<VfioUserSession> talk();
   /// One turn of the DMA engine, if it has no thread of its own.
   void turn();
 
-  /// Ends DMA for good; data in progress are lost and counted. Registers still answer. Any thread, once.
+  /// Ends DMA for good; data in progress are lost and counted. Registers still answer. Any thread; call it once.
   void finish();
 
   /// Makes the fault happen now; false if this card has no such fault. Any thread.
@@ -98,17 +99,17 @@ class PciFunction : public Device {
   void start();
   void stop();
 
-  /// One turn of the DMA engine, about a megabyte of work at most; returns whether there was any. On the DMA thread.
+  /// One turn of the DMA engine, about a megabyte of work at most; returns whether there was any work. On the DMA thread.
   virtual bool work() = 0;
   /// After a turn without work: true if no work can come before a register is written. The thread then sleeps. Writes to
-  /// registers that are plain memory cannot wake it, so it looks once a millisecond while there are clients. On the DMA
-  /// thread.
+  /// registers that are plain memory cannot wake the thread, so it looks at them once a millisecond while there are clients.
+  /// On the DMA thread.
   virtual bool at_rest() const = 0;
-  /// Ends all writing, and releases the triggers; data in progress count as cut off in the books. The DMA thread is not in
-  /// work(), and will not be before reset_card(). Called with mutex() held.
+  /// Ends all writing, and releases the triggers; data in progress are counted as cut off. The DMA thread is not in work(),
+  /// and does not enter it before reset_card(). Called with mutex() held.
   virtual void cut_off() = 0;
-  /// Ends DMA into the memory of this client, which has left; data in progress count as cut off in the books. False if there
-  /// was no such DMA. The DMA thread is not in work(). Called with mutex() held.
+  /// Ends DMA into the memory of this client, which has left; data in progress are counted as cut off. False if there was no
+  /// such DMA. The DMA thread is not in work(). Called with mutex() held.
   virtual bool client_left(ClientId client) = 0;
   /// Restores the state after power-on; registers are already restored. The DMA thread is not in work(). Called with mutex()
   /// held.
@@ -117,10 +118,10 @@ class PciFunction : public Device {
   virtual void report_card(FunctionReport& report) const = 0;
   /// Called with mutex() held, not while the DMA thread is in work().
   virtual bool inject_card(const Fault& fault) = 0;
-  /// Accesses a BAR that is plain memory, outside the register file. False: not such a BAR (the default).
+  /// Accesses a BAR that is plain memory, outside the register file. False: the BAR is not plain memory (the default).
   virtual bool bar_memory(unsigned bar, std::uint64_t offset, std::span<std::byte> bytes, bool write);
 
-  /// Guards the register file and all that its behaviour uses. The DMA thread holds it only briefly.
+  /// Guards the register file and all members that its behaviour uses. The DMA thread holds it only briefly.
   std::mutex& mutex() const { return mutex_; }
   RegisterFile& registers() { return registers_; }
   const RegisterFile& registers() const { return registers_; }
@@ -128,7 +129,7 @@ class PciFunction : public Device {
   DmaMaps& maps() { return maps_; }
   Interrupts& interrupts() { return interrupts_; }
   bool bus_master() const { return bus_master_.load(std::memory_order_relaxed); }
-  /// The longest packets that it may write to the host's memory, or request from it, in bytes.
+  /// The longest packets that the function may write to the host's memory, or request from it, in bytes.
   unsigned max_payload() const { return max_payload_.load(std::memory_order_relaxed); }
   unsigned max_read_request() const { return max_read_request_.load(std::memory_order_relaxed); }
   /// The client whose access is being handled; in register behaviour only.
@@ -144,7 +145,7 @@ class PciFunction : public Device {
 
   const EmulatedCardSettings settings_;
 
-  // Set by the card.
+  // The card sets these:
   std::atomic<bool> running_{false};
   std::atomic<std::uint64_t> bytes_{0};       // bytes written
   std::atomic<std::uint64_t> dma_faults_{0};  // writes to unmapped memory, which an IOMMU would stop
@@ -169,7 +170,7 @@ class PciFunction : public Device {
   std::atomic<bool> bus_master_{false};
   std::atomic<unsigned> max_payload_{128};
   std::atomic<unsigned> max_read_request_{128};
-  bool gone_ = false;  // under work_mutex_; true: removed, or at the end
+  bool gone_ = false;  // guarded by work_mutex_; true: removed, or at the end
   std::atomic<bool> removed_{false};
   std::atomic<std::uint64_t> readers_lost_{0};
   std::atomic<bool> stop_{false};
@@ -178,7 +179,7 @@ class PciFunction : public Device {
   std::mutex rest_mutex_;
   std::condition_variable rest_;
   ClientId current_client_ = 0;
-  std::atomic<ClientId> next_talk_{ClientId{1} << 63};  // above the numbers of the server
+  std::atomic<ClientId> next_talk_{ClientId{1} << 63};  // these numbers are above the numbers of the server
   std::function<void()> after_write_;
   std::unique_ptr<Server> server_;
   std::jthread thread_;

@@ -22,7 +22,8 @@ struct SuperpageDescriptor {
   std::uint32_t bytes = 0;
 };
 
-/// The DMA thread owns the source. The rest is under the card's mutex(), or changes only while the DMA thread is paused.
+/// The DMA thread owns the source. The card's mutex() guards the other members, or they change only while the DMA thread is
+/// paused.
 struct RdhLink : LinkLight {
   RdhSource source;
   FrameBooks books;
@@ -33,7 +34,7 @@ struct RdhLink : LinkLight {
   bool lose = false;  // faults of the next superpage
   bool wrong_index = false;
 
-  /// Writes the next page after those already there, and returns its bytes; 0: the superpage ends before it.
+  /// Writes the next page after those already there, and returns its bytes; 0: the page belongs into the next superpage.
   std::size_t write_page(DmaWriter& writer, bool dynamic_offset, std::uint32_t time_frame_length) {
     const std::uint32_t room = superpage.bytes - filled;
     const std::size_t bytes = source.next_page_bytes(dynamic_offset);

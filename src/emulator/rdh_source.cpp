@@ -24,7 +24,7 @@ bool RdhSource::begins_superpage(std::uint32_t time_frame_length) const {
   return !any_ || (time_frame_length > 0 && frame_ / time_frame_length != last_frame_ / time_frame_length);
 }
 
-/// Payload bytes of the next page; 0 for the last page of a frame, which is only a header.
+/// Payload bytes of the next page; 0 for the last page of a frame, which has only a header.
 std::size_t RdhSource::payload_of_page() const {
   const std::size_t left = in_frame_ ? frame_left_ : settings_.frame_bytes;
   return std::min(left, settings_.page_bytes - formats::kRdhBytes);

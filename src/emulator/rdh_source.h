@@ -12,12 +12,12 @@ namespace rodeo::emulator {
 
 struct RdhSourceSettings {
   std::uint8_t version = 7;
-  formats::PagePattern payload = formats::PagePattern::provable;  ///< or ddg, or words
+  formats::PagePattern payload = formats::PagePattern::provable;  ///< provable, ddg or words
   std::size_t page_bytes = 8192;                                  ///< largest page, a multiple of 32
   std::size_t frame_bytes =
       65536;  ///< payload of a heartbeat frame of one link, a multiple of 32; takes as many pages as needed
   std::uint32_t first_orbit = 0x1000;
-  std::uint64_t seed = 1;  ///< of provable payload
+  std::uint64_t seed = 1;  ///< seed of provable payload
 };
 
 /// The state of one link. For one thread. Owns no memory.
@@ -74,11 +74,11 @@ class RdhSource {
   Identity identity_;
   std::uint64_t frame_ = 0;
   bool in_frame_ = false;
-  std::size_t frame_left_ = 0;  // payload bytes
+  std::size_t frame_left_ = 0;  // payload bytes that are left
   std::uint16_t page_of_frame_ = 0;
   std::uint8_t packet_counter_ = 0;
   std::uint32_t counter_ = 0;
-  std::uint64_t last_frame_ = 0;  // the last one written
+  std::uint64_t last_frame_ = 0;  // the last frame written
   bool start_ = false;            // the current frame is the run's first
   bool any_ = false;              // a frame was written
   bool corrupt_ = false;

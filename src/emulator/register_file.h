@@ -12,8 +12,8 @@
 
 namespace rodeo::emulator {
 
-/// Made from a card's declared map. Not thread-safe: the card has a mutex. A register without behaviour holds the value
-/// written to it, if its map allows writes; a register of kind `command` reads 0. Addresses outside the map read 0 and
+/// Made from a card's declared map. Not thread-safe: the card's mutex guards it. A register without behaviour holds the
+/// value written to it, if its map allows writes; a register of kind `command` reads 0. Addresses outside the map read 0 and
 /// ignore writes.
 class RegisterFile {
  public:
@@ -39,7 +39,7 @@ class RegisterFile {
   void keep();
   void restore();
 
-  /// Accesses to addresses outside the map.
+  /// Number of accesses to addresses outside the map.
   std::uint64_t unknown() const { return unknown_; }
 
  private:
@@ -50,7 +50,7 @@ class RegisterFile {
   struct Cell {
     const Register* reg = nullptr;
     std::uint32_t index = 0;
-    std::uint32_t behaviour = 0;  // place of its register in the map
+    std::uint32_t behaviour = 0;  // place of the cell's register in the map
     std::uint64_t value = 0;
     std::uint64_t kept = 0;
   };

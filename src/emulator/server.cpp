@@ -26,7 +26,8 @@ constexpr std::size_t kMaxTurnedAway = 16;  // clients that get a refusal; furth
 constexpr auto kPatience = std::chrono::seconds{10};
 constexpr auto kSpin = std::chrono::microseconds{50};
 constexpr off_t kServerByte = 255;  // the server's byte of the lock file
-// A client keeps two threads busy: its own and the server's. Competing clients may be some milliseconds of accesses apart.
+// A client keeps two threads busy: its own and the server's. The work of competing clients may differ by some milliseconds
+// of accesses.
 constexpr unsigned kThreadsOfClient = 2;
 constexpr std::uint64_t kLookEvery = 32;
 constexpr std::uint64_t kMayBeAhead = 128;
@@ -121,7 +122,7 @@ void Server::accept_clients() {
   for (;;) {
     base::UniqueFd socket(::accept4(endpoint_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
-      // Out of descriptors: the client is accepted when another one has left; until then, do not spin.
+      // Out of descriptors: the client is accepted when another one has left; until then, wait in steps.
       if (base::out_of_descriptors(errno)) std::this_thread::sleep_for(std::chrono::milliseconds{10});
       return;
     }
@@ -133,7 +134,7 @@ void Server::accept_clients() {
     Client& client = clients_.emplace_back(std::move(socket), next_client_++, *this, clients_.size() >= kMaxClients);
     try {
       client.thread = std::jthread([this, &client] { converse(client); });
-    } catch (const std::system_error&) {  // no thread available
+    } catch (const std::system_error&) {  // the system has no thread available
       clients_.pop_back();
       ++past_[static_cast<std::size_t>(ServerCounter::hung_up)];
     }
@@ -148,7 +149,7 @@ std::uint64_t Server::read(ServerCounter counter) const {
   return sum;
 }
 
-/// Removes clients whose threads have ended.
+/// Removes the clients whose threads have ended.
 void Server::bury() {
   std::list<Client> dead;
   {

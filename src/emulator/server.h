@@ -18,8 +18,8 @@
 namespace rodeo::emulator {
 
 /// Listens from the constructor to the destructor on its own thread, and serves each client on a separate thread, so that an
-/// answer costs a bare exchange over a socket. Clients do not wait for each other, except if processors are few: then
-/// clients wait that are ahead of others with the same demand (FairShares). Throws SetupError: emulator.address_taken,
+/// answer takes no longer than a bare exchange over a socket. Clients do not wait for each other unless processors are few:
+/// then a client that is ahead of others with the same demand waits (FairShares). Throws SetupError: emulator.address_taken,
 /// base.socket.
 class Server {
  public:
@@ -38,8 +38,8 @@ class Server {
   std::filesystem::path socket_path() const { return options_.directory / (options_.address + ".sock"); }
   std::filesystem::path lock_path() const { return options_.directory / (options_.address + ".lock"); }
 
-  /// Surprise removal: disconnects all clients and stops listening, until plug(). Any thread but a client's; returns
-  /// when it is done.
+  /// Surprise removal: disconnects all clients and stops listening, until plug(). Any thread except a client's; returns when
+  /// it is done.
   void unplug();
   void plug();
 
@@ -68,7 +68,7 @@ class Server {
   ClientId next_client_ = 1;
   std::atomic<std::size_t> client_count_{0};
 
-  FairShares shares_;  // of clients that access registers as fast as they can
+  FairShares shares_;  // shares of clients that access registers at full speed
 
   mutable std::mutex mutex_;  // guards the following members
   std::list<Client> clients_;

@@ -12,8 +12,8 @@ using namespace formats::vfio_user;
 
 constexpr std::size_t kMaxMessage = max_message_bytes(kDefaultTransferBytes);
 constexpr std::size_t kReceiveBytes = 16384;  // least room for one read
-constexpr std::size_t kMaxFds = 8;            // announced in VERSION
-constexpr std::size_t kMaxFdsHeld = 64;       // for incomplete messages; more is an attack
+constexpr std::size_t kMaxFds = 8;            // the limit that VERSION announces
+constexpr std::size_t kMaxFdsHeld = 64;       // limit for incomplete messages; more descriptors are an attack
 
 bool takes_fds(std::uint16_t command) {
   return command == static_cast<std::uint16_t>(Command::dma_map) ||
@@ -58,8 +58,8 @@ std::uint64_t VfioUserSession::message_of_read(std::size_t first) const {
   for (std::size_t at = begin_; at < end_;) {
     const bool whole_header = end_ - at >= kHeaderBytes;
     const Header header = whole_header ? read_header(std::span(in_).subspan(at)) : Header{};
-    // A message with an incomplete header is the last one here. The descriptors came with it, or the read would have gone
-    // on.
+    // A message with an incomplete header is the last one here. The descriptors came with it: otherwise the read would have
+    // continued.
     const bool taker = !whole_header || takes_fds(header.command);
     if (at >= first && (taker || !found_taker)) {
       found = at;

@@ -24,7 +24,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ServerCo
     {"clients_cut_off", "clients", "Connections that the server ended: broken messages, or replies that were not taken."},
 }};
 
-/// For one thread. The destructor returns what the client lent: maps and interrupt descriptors.
+/// For one thread. The destructor releases what the client lent: maps and interrupt descriptors.
 class VfioUserSession {
  public:
   /// `one_too_many`: the client gets a refusal in place of a version, and nothing else.
@@ -35,8 +35,8 @@ class VfioUserSession {
 
   /// Room for the next bytes from the client; never empty. Call again after each received().
   std::span<std::byte> room();
-  /// One recvmsg filled `bytes` of room() and brought `fds`, which are taken out. The kernel ends a read after the bytes
-  /// that descriptors were sent with, and clients send one message at a time. So the descriptors belong to the last message
+  /// Takes the result of one recvmsg: `bytes` in room(), and `fds`, which are moved out. The kernel ends a read after bytes
+  /// that were sent with descriptors, and clients send one message at a time. So the descriptors belong to the last message
   /// that begins in this read, or to the last one that takes descriptors, if there is one.
   void received(std::size_t bytes, base::ReceivedFds& fds);
   /// Handles the next complete message; false if there is none, or over().
@@ -47,8 +47,8 @@ class VfioUserSession {
 
   std::size_t reply_bytes() const { return out_.bytes().size(); }
   /// Calls `send(bytes, descriptors)` for the replies, piece by piece, until it returns false; then drops all replies, sent
-  /// or not. Descriptors go with the first byte of their piece, which begins with their message; the device keeps them.
-  /// Returns whether all were sent.
+  /// or not. Descriptors are sent with the first byte of their piece, which begins with their message; the device keeps
+  /// them. Returns true if all replies were sent.
   template <typename Send>
   bool send_replies(Send&& send);
 
@@ -59,11 +59,11 @@ class VfioUserSession {
 
  private:
   struct Passenger {
-    std::size_t at;  // position of its message in out_
+    std::size_t at;  // position of the descriptor's message in out_
     int fd;
   };
   struct Arrival {
-    std::uint64_t at;  // position of its message in the stream
+    std::uint64_t at;  // position of the descriptor's message in the stream
     std::vector<base::UniqueFd> fds;
   };
 
@@ -86,12 +86,12 @@ class VfioUserSession {
   bool negotiated_ = false;
   bool over_ = false;
 
-  std::vector<std::byte> in_;  // received, not yet handled: in_[begin_, end_)
+  std::vector<std::byte> in_;  // received bytes that are not yet handled: in_[begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t stream_ = 0;  // bytes of the stream before in_[0]
   std::vector<Arrival> arrivals_;
-  std::vector<base::UniqueFd> fds_;  // of the message being handled
+  std::vector<base::UniqueFd> fds_;  // descriptors of the message being handled
 
   formats::vfio_user::MessageWriter out_;
   std::vector<Passenger> passengers_;

@@ -226,10 +226,10 @@ const Settings<EmulatorSettings>& process_settings() {
               "What idle threads do. spin: lowest latency, but uses a core for each DMA thread and each server."),
       setting(&E::directory, "directory",
               "Directory of the cards' sockets and locks. Empty: cards/ in the runtime directory, where drivers look."),
-      setting(
-          &E::stop_limit, "stop_limit",
-          "From the first Ctrl-C, SIGTERM or order to stop to the end of the process. What has not ended then is cut off.",
-          {.minimum = 1e9, .maximum = 3.6e12}),
+      setting(&E::stop_limit, "stop_limit",
+              "From the first Ctrl-C, SIGTERM or order to stop to the end of the process. Transfers that have not ended by "
+              "then are cut off.",
+              {.minimum = 1e9, .maximum = 3.6e12}),
   };
   return settings;
 }

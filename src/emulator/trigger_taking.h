@@ -15,20 +15,20 @@ class TriggerTaking {
   enum class State : std::uint8_t {
     none,      ///< takes no triggers; data under way continue
     triggers,  ///< takes all accepted triggers
-    last,      ///< takes those accepted before the card was switched off: other cards have them, too
+    last,      ///< takes only triggers accepted before the card was switched off: other cards have them, too
   };
-  /// What the host wants, according to the registers.
+  /// The state that the host wants, according to the registers.
   enum class Wanted : std::uint8_t { nothing, data, pause, end };
 
   explicit TriggerTaking(trigger::TriggerSource& source) : source_(source) {}
 
   State state() const { return state_; }
   bool any() const { return state_ != State::none; }
-  /// Call once a turn, before taking triggers. True: triggers are held everywhere, so a look that finds none has seen the
-  /// last.
+  /// Call once a turn, before taking triggers. True: triggers are held everywhere, so a look that finds no trigger has seen
+  /// the last one.
   bool follow(Wanted wanted) {
     static constexpr std::array<std::array<State, 4>, 3> kNext{{
-        // nothing, data, pause, end
+        // The columns are nothing, data, pause, end:
         {State::none, State::triggers, State::none, State::none},
         {State::none, State::triggers, State::last, State::last},
         {State::none, State::triggers, State::last, State::last},
@@ -38,9 +38,9 @@ class TriggerTaking {
     source_.set_ready(any());
     return held;
   }
-  /// The last trigger was taken. The source learns this at the next follow(), or by end().
+  /// Says that the last trigger was taken. The source learns this at the next follow(), or by end().
   void has_all() { state_ = State::none; }
-  /// Triggers do not wait for this card any more.
+  /// Says that triggers need not wait for this card any more.
   void end() {
     state_ = State::none;
     source_.set_ready(false);
@@ -51,7 +51,7 @@ class TriggerTaking {
   State state_ = State::none;
 };
 
-/// Time that this process ran. Between two looks at most ten milliseconds count: a stopped process has used no time.
+/// Time in which this process ran. Between two looks at most ten milliseconds count, because a stopped process uses no time.
 class OwnTime {
  public:
   void look(std::uint64_t now_ns) {
