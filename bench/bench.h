@@ -1,4 +1,4 @@
-// The verbs of `rodeo bench`, one file each, and their common functions.
+// The verbs of `rodeo bench`, one file for each verb, and their common functions.
 #pragma once
 
 #include <cstdint>
@@ -40,19 +40,19 @@ inline constexpr double kMostBenchLinks = 65'534;
 inline constexpr double kMostBenchChunk = 1 << 20;
 inline constexpr double kMostBenchWorkers = 256;
 
-/// With S(n), C_FA and P.
+/// The row with S(n), C_FA and P.
 settings::Json json_of(const ScalingRow& row);
 
-/// With this many data threads.
+/// The result with this number of data threads.
 settings::Json json_of(std::uint32_t threads, const StatisticsBenchResult& result);
 
-/// 1, 2, ... up to `most`, or up to the number of cores.
+/// The numbers 1, 2, ... up to `most`, or up to the number of cores.
 std::vector<std::uint32_t> workers_up_to(std::uint32_t most);
 
-/// "S(3) needs three cores ..." if the machine has fewer; else empty.
+/// "S(3) needs three cores ..." if the machine has fewer cores; else empty.
 std::string too_few_cores(std::uint32_t most);
 
-/// 1, 2, 4, ..., and `most`.
+/// The numbers 1, 2, 4, ..., and `most`.
 std::vector<std::uint32_t> doubled_up_to(std::uint32_t most);
 
 /// "4 threads share 2 cores ..." if the machine has fewer cores than threads; else empty.

@@ -39,7 +39,7 @@ constexpr std::array<Way, 4> kWays{{
 
 struct DataBenchResult {
   std::array<std::vector<double>, kWays.size()> loop;    // CPU seconds
-  std::array<std::vector<double>, kWays.size()> python;  // likewise
+  std::array<std::vector<double>, kWays.size()> python;  // CPU seconds
   std::vector<double> event_loop;
   std::uint64_t chunks = 0;
   std::uint64_t file_bytes = 0;
@@ -104,7 +104,7 @@ Result<DataBenchResult> measure(const DataFileSettings& settings, std::uint32_t 
                              : 0;
     result.event_loop.push_back(events.find("cpu_seconds")->number());
   }
-  // Once, without timing: checks the order of the bytes.
+  // Reads the file once without timing, to check the order of the bytes.
   const DataPass all = RODEO_TRY(read_in_a_loop(file.string(), true, DataWork::crc));
   const Json python = RODEO_TRY(in_python(file, directory));
   if (static_cast<std::uint64_t>(python.find("data")->find("crc")->number()) != all.sums.crc) ++result.mismatches;

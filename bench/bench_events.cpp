@@ -1,5 +1,5 @@
-// `rodeo bench events`: whole events built by filter nodes from readouts, with and without traffic shaping, beside the
-// transport alone.
+// `rodeo bench events`: whole events built by filter nodes from readouts, with and without traffic shaping, compared with
+// the transport alone.
 #include <fmt/core.h>
 
 #include "base/sentence.h"

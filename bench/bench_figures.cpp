@@ -1,4 +1,5 @@
-// `rodeo bench figures`: performance figures of papers and slides, measured here and drawn beside the published values.
+// `rodeo bench figures`: performance figures of papers and slides, measured here and drawn together with the published
+// values.
 #include <sys/utsname.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// `rodeo bench scaling`: two workers against one, in turn, with medians; the paper's Table II.
+// `rodeo bench scaling`: compares two workers with one, in turn, with medians (the paper's Table II).
 #include <fmt/core.h>
 
 #include <thread>
@@ -50,8 +50,8 @@ void add_bench_scaling(Command& bench) {
   options->settings.seconds = 1;
   Command& scaling = bench.verb("scaling", "The gain of a second worker: runs in turn, medians, and the paper's Table II");
   scaling.example("rodeo bench scaling", "192 links, one and two workers, five times each");
-  scaling.option("--workers", options->workers, "Up to how many workers");
-  scaling.option("--repeat", options->repeat, "Runs of each");
+  scaling.option("--workers", options->workers, "Largest number of workers");
+  scaling.option("--repeat", options->repeat, "Runs with each number of workers");
   scaling.option("--links", options->settings.links, "Links");
   scaling.option("--chunk-bytes", options->settings.chunk_bytes, "Size of a chunk [B]");
   scaling.option("--seconds", options->settings.seconds, "Length of each run [s]");

@@ -1,4 +1,5 @@
-// `rodeo bench serve`: the transfer of fragments from readouts to filter nodes, beside the same network without Rodeo.
+// `rodeo bench serve`: the transfer of fragments from readouts to filter nodes, compared with the same network without
+// Rodeo.
 #include <fmt/core.h>
 
 #include "base/sentence.h"

@@ -78,7 +78,7 @@ void add_bench_statistics(Command& bench) {
   Command& statistics = bench.verb("statistics", "The cost of counting in the router's threads: four designs, and none");
   statistics.example("rodeo bench statistics", "one thread and two; a minute")
       .example("rodeo bench statistics --count chunk", "each chunk counted by itself, as FelixCore did");
-  statistics.option("--threads", settings.threads, "Up to how many data threads: 1, 2, 4, ...");
+  statistics.option("--threads", settings.threads, "Largest number of data threads: 1, 2, 4, ...");
   statistics.choice("--count", options->count, {"run", "chunk"}, "Unit of counting");
   statistics.option("--links", settings.links, "Links of each thread");
   statistics.option("--chunk-bytes", settings.chunk_bytes, "Size of a chunk [B]");

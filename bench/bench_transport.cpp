@@ -1,4 +1,4 @@
-// `rodeo bench transport`: chunks over the network, beside the same network without Rodeo.
+// `rodeo bench transport`: chunks over the network, compared with the same network without Rodeo.
 #include <fmt/core.h>
 
 #include "base/sentence.h"

@@ -30,7 +30,7 @@ constexpr std::uint32_t kMostCards = 6;
 
 /// The settings of one point, in addition to the common ones.
 struct ChainPoint {
-  const char* what;  ///< "cards"
+  const char* what;  ///< name of the varied quantity: "cards"
   std::uint32_t value = 0;
   std::uint32_t links = 0;
   std::string input;          ///< lines of [router.input]
@@ -68,7 +68,7 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
   const fs::path report_file = place / "readout.json";
   if (const auto written = write_text(configuration, configuration_of(point, bus)); !written)
     throw SetupError(written.error());
-  // The router's time begins when the readout has subscribed to all links; the readout ends with the links.
+  // The router's time begins when the readout has subscribed to all links; the readout ends when the links end.
   PartProcess router({.command = {"route", "--seconds", fmt::format("{:.3f}", settings.seconds), "--json",
                                   (place / "router.json").string(), configuration.string()},
                       .log = place / "router.log",

@@ -61,7 +61,7 @@ Json figure(const char* title, std::string setup) {
   return Json::object({{"title", title}, {"setup", std::move(setup)}, {"points", Json::array()}});
 }
 
-/// Measures the points of a figure; of a sparse figure only the ends of each sweep.
+/// Measures the points of a figure; if the figure is sparse, only the ends of each sweep.
 void add_sweep(Json& out, const char* name, std::vector<Point> points, const FigureSettings& settings,
                const base::ComponentRegistry& registry) {
   if (settings.sparse) points = {points.front(), points.back()};

@@ -13,8 +13,8 @@ struct FigureSettings {
   bool sparse = false;        ///< measure only the ends of each sweep
 };
 
-// Each returns {"title", "setup", "points": [...]} and throws SetupError if a point cannot be measured or does not verify.
-// Rates are wall clock; "cpu_share" is the share of CPU that the workers got of the time of this machine's cores.
+// Each function returns {"title", "setup", "points": [...]} and throws SetupError if a point cannot be measured or does not
+// verify. Rates are wall clock; "cpu_share" is the share of CPU that the workers got of the time of this machine's cores.
 
 /// GBT rate against FELIX cards, 192 links of 40 B each, every card with its own builder of one or two workers.
 settings::Json measure_figure4(const FigureSettings& settings, const base::ComponentRegistry& registry);

@@ -150,7 +150,7 @@ double median(std::span<double> values) {
 
 Error bench_error(std::string what) { return {"card.bench", std::move(what), {}, {}}; }
 
-/// Plain loads from the first-level cache that a loop can do in a second.
+/// The number of plain loads from the first-level cache that a loop can do in a second.
 double load_ceiling(std::chrono::milliseconds time) {
   volatile std::uint64_t word = 1;
   std::uint64_t sum = 0;
@@ -181,7 +181,7 @@ Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std
     if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
       return std::unexpected(bench_error(fmt::format("process {} of the bench has died", ended.si_pid)));
     if (base::steady_now_ns() > end)
-      return std::unexpected(bench_error(fmt::format("only {} of {} processes came", there, processes)));
+      return std::unexpected(bench_error(fmt::format("only {} of {} processes have started", there, processes)));
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
 }
@@ -190,9 +190,9 @@ Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std
 
 Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettings& settings) {
   if (settings.processes == 0 || settings.processes > kMostProcesses)
-    return std::unexpected(Error{"card.bad_setting",
-                                 fmt::format("{} processes, but 1 to {} can be", settings.processes, kMostProcesses),
-                                 card.function.address.text(), "take fewer"});
+    return std::unexpected(Error{
+        "card.bad_setting", fmt::format("{} processes are not possible, only 1 to {}", settings.processes, kMostProcesses),
+        card.function.address.text(), "take fewer"});
   void* shared = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return std::unexpected(bench_error(std::string("no shared memory: ") + std::strerror(errno)));
   auto* meeting = new (shared) Meeting{};

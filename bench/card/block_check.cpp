@@ -159,7 +159,7 @@ class BlockCheck final : public DataCheck {
     }
   }
 
-  /// L1 ids rise by one, or by the number of links that take turns: by the smallest step so far. The step across a reset, or
+  /// L1 ids rise by one, or by the number of links that take turns: the smallest step up to now. The step across a reset, or
   /// across the wrap of a narrow counter, is not checked.
   struct Ids {
     std::uint32_t last = 0;
@@ -190,7 +190,7 @@ class BlockCheck final : public DataCheck {
   unsigned tries_ = 16;
   bool payload_;
   LinkIndex ttc_link_ = 0xffff;
-  std::vector<Ids> ids_;  // one entry a link
+  std::vector<Ids> ids_;  // state of each link
   SilentLinks silent_;
   std::uint64_t l1id_gaps_ = 0;
   std::uint64_t silent_links_ = 0;

@@ -11,7 +11,7 @@ namespace rodeo::bench {
 /// tries that share `time`. 0 for less than a mebibyte.
 double store_ceiling(std::span<std::byte> memory, std::chrono::milliseconds time);
 
-/// Bytes per second of memcpy from one half of the memory into the other, measured likewise.
+/// Bytes per second of memcpy from one half of the memory into the other, measured like store_ceiling().
 double copy_ceiling(std::span<std::byte> memory, std::chrono::milliseconds time);
 
 /// Exchanges per second of bare requests and answers over a Unix socket to another process, one at a time, with the sizes of

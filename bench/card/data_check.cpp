@@ -76,7 +76,7 @@ class PageCheck final : public DataCheck {
     check_.emplace(settings_);
   }
 
-  /// Finds pages missing before a link's first page, which no earlier page shows: the card reports the first orbit of the
+  /// Finds pages missing before a link's first page. No earlier page shows them, but the card reports the first orbit of the
   /// run.
   void find_late_links() {
     for (unsigned link = 0; link < cru::kDmaLinks; ++link) {
@@ -121,7 +121,7 @@ class PageCheck final : public DataCheck {
   std::size_t superpages_;
   std::array<std::uint64_t, cru::kDmaLinks> brought_{};  // superpages of each link
   std::optional<formats::SuperpageCheck> check_;
-  std::vector<std::string> late_links_;  // as text
+  std::vector<std::string> late_links_;  // the late links as text
   std::vector<std::string> silent_links_;
 };
 

@@ -18,19 +18,19 @@ namespace rodeo::bench {
 enum class CheckLevel : std::uint8_t {
   none,  ///< first and last line of each superpage: new data, and the next counter if the pattern has one
   fast,  ///< headers, sizes, counters, time frames; no payload
-  full   ///< all of this, and every byte of payload
+  full   ///< headers and all bytes of payload
 };
 
 struct DataCheckSettings {
   CheckLevel level = CheckLevel::full;
   card::DataSource source = card::DataSource::internal;
-  /// The payload after headers; nothing: derived from the type of card and the source.
+  /// The payload after headers; nothing: the type of card and the source determine it.
   std::optional<formats::PagePattern> pattern = {};
   std::uint32_t superpage_bytes = 1U << 20;
-  std::size_t superpages = 1024;  ///< superpages of the buffer
+  std::size_t superpages = 1024;  ///< number of superpages in the buffer
   std::uint32_t every = 1;
   std::uint32_t packet_counter_max = 255;
-  bool heartbeat_frames = true;  ///< CRU: links send one each orbit
+  bool heartbeat_frames = true;  ///< CRU: links send a heartbeat frame in each orbit
   std::uint32_t links = 0;       ///< CRU: bit per link that sends; 0: the links that are enabled in the card
   std::uint32_t time_frame_orbits = 256;
   bool resynchronise = true;

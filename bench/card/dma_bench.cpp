@@ -168,7 +168,7 @@ class Run {
       if (pause.count() > 0) std::this_thread::sleep_for(pause);
       return;
     }
-    // Not longer than the run, and not beyond a request to stop.
+    // The pause is not longer than the run, and ends at a request to stop.
     const std::uint64_t began = base::steady_now_ns();
     std::uint64_t end = began + static_cast<std::uint64_t>(pause.count());
     if (settings_.time.count() != 0) end = std::min(end, begin_ns_ + static_cast<std::uint64_t>(settings_.time.count()));
@@ -281,7 +281,7 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
   auto memory =
       DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes, settings.place.node);
   if (!memory) {
-    // base.memory blames the configuration; here the machine has too little memory.
+    // The code base.memory would blame the configuration; here the machine has too little memory.
     return std::unexpected(Error{"card.dma_memory", memory.error().what, memory.error().where,
                                  "make --buffer-size smaller, or end other programs"});
   }

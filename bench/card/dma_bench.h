@@ -20,7 +20,7 @@ namespace rodeo::bench {
 struct DmaBenchSettings {
   unsigned channel = 0;
   card::DmaSettings dma = {};
-  DataCheckSettings check = {};  ///< run_dma_bench() fills in superpage size, source and number
+  DataCheckSettings check = {};  ///< run_dma_bench() sets superpage size, source and number
   std::uint64_t buffer_bytes = std::uint64_t{1} << 30;
   std::uint32_t superpage_bytes = 1U << 20;
   std::uint64_t bytes = 0;           ///< amount to read, rounded up to a superpage; 0: until `stop`
@@ -32,7 +32,7 @@ struct DmaBenchSettings {
   std::optional<std::chrono::nanoseconds> pause = {};
   bool measure_ceiling = true;
   card::ReaderPlace place = {};  ///< place of the calling thread, and so of the memory that it touches first
-  /// Called once a second with the progress so far.
+  /// Called once a second with the progress up to now.
   std::function<void(const struct DmaBenchProgress&)> progress = {};
   /// Called after every poll; true ends the run in order.
   std::function<bool()> stop = {};
@@ -44,7 +44,7 @@ struct DmaBenchProgress {
   double seconds = 0;
   std::uint64_t superpages = 0;
   std::uint64_t bytes = 0;
-  double bytes_per_second = 0;  ///< since the last progress
+  double bytes_per_second = 0;  ///< rate since the last progress
   std::uint64_t errors = 0;
   double buffer_fill = 0;  ///< 0: the card has all superpages, 1: none
   std::optional<double> temperature_celsius;
@@ -53,13 +53,13 @@ struct DmaBenchProgress {
 struct DmaBenchResult {
   std::uint64_t bytes = 0;
   std::uint64_t superpages = 0;
-  double seconds = 0;  ///< from the first poll that found data to the end
+  double seconds = 0;  ///< time from the first poll that found data to the end
   double bytes_per_second = 0;
   double driver_cpu_fraction = 0;  ///< CPU time of the whole process per wall-clock time, checks included
   std::uint64_t errors = 0;
   std::vector<NamedCount> counts;       ///< counts of the check and the channel, by name
   std::vector<std::string> findings;    ///< the first errors as text
-  double superpage_latency_p50_us = 0;  ///< from push to pop, including the card's queue
+  double superpage_latency_p50_us = 0;  ///< time from push to pop, including the card's queue
   double superpage_latency_p99_us = 0;
   std::uint64_t looks = 0;  ///< polls of the card
   std::string memory;       ///< "1 GiB on 2 MiB huge pages"

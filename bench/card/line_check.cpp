@@ -1,4 +1,4 @@
-// Checks the first and last line of each superpage: they must be new, or what the pattern has next.
+// Checks the first and last line of each superpage: they must be new, or continue the pattern.
 #include <array>
 #include <cstring>
 

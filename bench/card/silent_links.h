@@ -8,7 +8,7 @@
 
 namespace rodeo::bench {
 
-/// Links without data in the last eighth of the data, and in the last four rounds over all links.
+/// Finds links without data in the last eighth of the data and in the last four rounds over all links.
 class SilentLinks {
  public:
   SilentLinks(std::size_t links, std::uint64_t bytes_at_a_time)

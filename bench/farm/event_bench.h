@@ -1,5 +1,5 @@
 // The benchmark of event building: the product's readouts, supervisor and filter nodes, with whole events of provable bytes,
-// beside the transport alone.
+// compared with the transport alone.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct EventBenchSettings {
   std::uint32_t page_bytes = 64U << 10;
   std::uint32_t pages = 64;            ///< pages of each connection
   std::uint32_t credit_fragments = 8;  ///< fragments that a node may have requested, with shaping
-  std::uint64_t credit_bytes = 0;      ///< bytes, likewise; both 0: no shaping
+  std::uint64_t credit_bytes = 0;      ///< bytes that a node may have requested, with shaping; both 0: no shaping
   double seconds = 3;                  ///< duration of each measurement, in rounds
 };
 
@@ -27,21 +27,22 @@ struct EventRates {
   double events_per_second = 0;
   double bytes_per_second = 0;  ///< bytes of ROD data
   double bytes_per_core_second = 0;
-  double latency_p50_us = 0;   ///< from the first request for an event to its last fragment: median of the nodes
-  double latency_p99_us = 0;   ///< value of the slowest node
-  double building_p50_us = 0;  ///< from the assignment on, including the wait for credit
+  double latency_p50_us = 0;   ///< time from the first request for an event to its last fragment: median of the nodes
+  double latency_p99_us = 0;   ///< 99 % latency of the slowest node
+  double building_p50_us = 0;  ///< time from the assignment, including the wait for credit
   double building_p99_us = 0;
-  double waits_for_credit = 0;  ///< waits of an event
+  double waits_for_credit = 0;  ///< number of waits for credit of an event
 };
 
 struct EventBenchResult {
   double seconds = 0;
   EventRates free;    ///< without a limit of requests
-  EventRates shaped;  ///< with credits
+  EventRates shaped;  ///< rates with credits
   bool has_shaped = false;
-  double transport_bytes_per_second = 0;  ///< requests and replies of the same size, as many connections, no other work
+  /// Transport alone: requests and replies of the same size, over the same number of connections.
+  double transport_bytes_per_second = 0;
   double transport_bytes_per_core_second = 0;
-  double bare_bytes_per_second = 0;  ///< pages without requests, as many connections
+  double bare_bytes_per_second = 0;  ///< pages without requests, over the same number of connections
   double bare_bytes_per_core_second = 0;
   double of_transport = 0;
   double of_transport_per_core = 0;
@@ -53,7 +54,7 @@ struct EventBenchResult {
   std::uint64_t events = 0;  ///< events decided in all rounds
   std::uint64_t verified_fragments = 0;
   std::uint64_t mismatches = 0;  ///< fragments with wrong bytes, events that were not whole, counters that do not add up
-  std::uint64_t lost = 0;        ///< fragments
+  std::uint64_t lost = 0;        ///< lost fragments
 };
 
 /// Forks; call it before there are threads. Readouts are threads of one process, supervisor and nodes of another. Throws

@@ -29,10 +29,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 120s;  // limit for all to start, and to end
+constexpr auto kPatience = 120s;  // limit for the start of all processes, and for their end
 constexpr auto kGrace = 60s;      // time until a silent peer is given up
 constexpr auto kWarmUp = 200ms;
-// Batches of clears shall be full, as after 10 ms at a million events a second; the cost of a batch does not depend on its
+// Batches of clears must be full, as after 10 ms at a million events a second; the cost of a batch does not depend on its
 // contents.
 constexpr auto kClearAfter = 100ms;
 constexpr std::uint32_t kProcesses = 2;  // processes for the nodes, and for the readouts: each loops over its share
@@ -91,7 +91,7 @@ class StandIns {
       std::this_thread::sleep_for(2ms);
     }
   }
-  /// Called in every wait.
+  /// Called during every wait.
   void give_up_if(std::function<void()> silent) { silent_ = std::move(silent); }
   void end() {
     silent_ = {};
@@ -226,7 +226,7 @@ FarmBenchResult run_farm_bench(const FarmBenchSettings& settings) {
                     last.undecided, last.uncleared, supervised.drain_time / 1s));
   prove(settings, meeting, last, result);
   others.give_up_if({});
-  supervisor.reset();  // before the others end: it would search for each of them
+  supervisor.reset();  // it must end before the others, because it would search for each of them
   others.end();
   return result;
 }

@@ -11,20 +11,20 @@ struct FarmBenchSettings {
   std::uint32_t readouts = 600;
   std::uint32_t slots = 32;
   std::uint32_t at_once = 16;  ///< decisions in one message of a node
-  double rate_hz = 0;          ///< trigger rate; 0: as many as the farm takes
+  double rate_hz = 0;          ///< trigger rate; 0: as fast as the farm accepts triggers
   double seconds = 5;
 };
 
 struct FarmBenchResult {
   double seconds = 0;
   double cpu_seconds = 0;  ///< CPU time of the supervisor's process, all threads
-  // Within `seconds`
+  // Rates within `seconds`:
   double assignments = 0;
   double decisions = 0;
   double clears = 0;    ///< events cleared by all readouts
   double requests = 0;  ///< requests of nodes
   double batches = 0;   ///< batches of clears to all readouts
-  // Of the whole bench, at its end
+  // Totals of the whole bench:
   std::uint64_t events = 0;
   std::uint64_t assigned_twice = 0;
   std::uint64_t undecided = 0;

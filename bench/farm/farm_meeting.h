@@ -25,7 +25,7 @@ struct FarmCounts {
   std::atomic<std::uint64_t> cleared_early{0};  ///< events cleared before their assignment
   std::atomic<std::uint64_t> failures{0};       ///< impossible messages that stand-ins received
   struct Readout {
-    std::atomic<std::uint64_t> cleared{0};  ///< ids
+    std::atomic<std::uint64_t> cleared{0};  ///< number of cleared ids
     std::atomic<std::uint64_t> twice{0};
     std::atomic<std::uint64_t> digest{0};  ///< digest of the ids in all batches
   };

@@ -1,4 +1,4 @@
-// Stand-ins for filter nodes: they take events, decide each at once, and check that no event comes twice.
+// Stand-ins for filter nodes: they take events, decide each at once, and check that no event arrives twice.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ struct StandInReadoutsSettings {
 /// The name of a readout's service.
 std::string stand_in_readout(std::uint32_t number);
 
-/// Each has its own service and connection. The first readout marks each id; the others hash the ids, and the hashes must be
-/// equal. For one thread.
+/// Each readout has its own service and connection. The first readout marks each id; the others hash the ids, and the hashes
+/// must be equal. For one thread.
 class StandInReadouts {
  public:
   StandInReadouts(StandInReadoutsSettings settings, const FarmMeeting& meeting);

@@ -1,6 +1,6 @@
 // Ablation: how the workers' slices of an event find each other (slides: a tbb::concurrent_hash_map keyed by L1 id; ours: a
 // ring of half-assembled events, Assembler). Each of two workers passes a slice of every event, as after 96 links of 40
-// bytes. The worker that comes last builds the fragment and pushes it to a consumer that releases it. All variants use the
+// bytes. The last worker of an event builds the fragment and pushes it to a consumer that releases it. All variants use the
 // product's building, fragments and slices. Ceiling: workers without exchange, each with both slices of half of the events.
 #include <benchmark/benchmark.h>
 
@@ -105,13 +105,13 @@ class Ours : public Common {
     }
     assembler_.pass(index, sequence, part(worker, sequence), {}, held_);
     if (sequence % kRunLength == 0 || sequence == events)
-      assembler_.publish(index, sequence, held_);  // as with a run of chunks, which completes many events
+      assembler_.publish(index, sequence, held_);  // this is done once for a run of chunks, which completes many events
   }
 
   Sequence events = 0;  // events of this run
 
  private:
-  RobSequence rob_{Sequencer::Settings{}, nullptr};  // not used: no number is skipped
+  RobSequence rob_{Sequencer::Settings{}, nullptr};  // it is not used, because no number is skipped
   Assembler assembler_;
   std::atomic<bool> held_{false};
 };

@@ -18,7 +18,7 @@ constexpr std::size_t kBatch = 256;  // fragments between two runs of the consum
 
 using Queue = base::BoundedQueue<FragmentPtr>;
 
-/// Fragments that are handed out again and again.
+/// Fragments that are used again and again.
 class Fragments final : public FragmentOwner {
  public:
   Fragments() : fragments_(std::make_unique<Fragment[]>(kBatch)) {
@@ -48,7 +48,7 @@ class BranchingConsumer {
   BranchingConsumer* next = nullptr;
 };
 
-/// Calls a bound function, which is empty at the end of the list.
+/// Calls a bound function; the function is empty at the end of the list.
 class BoundConsumer {
  public:
   virtual ~BoundConsumer() = default;

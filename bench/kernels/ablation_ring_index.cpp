@@ -17,9 +17,9 @@ constexpr std::uint32_t kLinks = 192;
 constexpr std::uint32_t kRun = 24;
 constexpr std::uint32_t kChunk = 40;
 constexpr std::size_t kWindow = 16384;
-constexpr std::size_t kSlice =
-    kLinks * formats::short_record_bytes(kChunk) + 192;  // not a multiple of a page: events must not share cache sets
-constexpr std::size_t kInput = 4 << 20;                  // stays in the last-level cache, so that the index dominates
+// This is not a multiple of a page: events must not share cache sets.
+constexpr std::size_t kSlice = kLinks * formats::short_record_bytes(kChunk) + 192;
+constexpr std::size_t kInput = 4 << 20;  // stays in the last-level cache, so that the index dominates
 
 /// The ring, and slices for twice as many events as are open at once; links of an event arrive one after the other.
 class Ring {

@@ -111,13 +111,14 @@ class Cycle {
  private:
   const std::size_t bytes_;
   std::vector<std::byte> memory_;
-  std::array<std::array<std::size_t, 8>, kMostThreads> at_{};  // a cache line each
+  std::array<std::array<std::size_t, 8>, kMostThreads> at_{};  // a cache line for each thread
 };
 
 template <typename Memory>
 struct Shared {
   std::unique_ptr<Memory> memory;
-  std::array<std::unique_ptr<base::SpscRing<typename Memory::Handle>>, kMostThreads> built;  ///< from thread i to the next
+  /// Ring i goes from thread i to the next one.
+  std::array<std::unique_ptr<base::SpscRing<typename Memory::Handle>>, kMostThreads> built;
   std::atomic<int> finished{0};
 };
 template <typename Memory>
@@ -194,7 +195,7 @@ void slice_memory(benchmark::State& state) {
     }
     first += kRun;
     for (Handle& handle : open) {
-      // try_push() does not move it if the ring is full. NOLINTNEXTLINE(bugprone-use-after-move)
+      // try_push() does not move the handle if the ring is full. NOLINTNEXTLINE(bugprone-use-after-move)
       while (!outgoing.try_push(std::move(handle))) {
         consume(kHeld);
         if (all.finished.load(std::memory_order_relaxed) != 0) {  // the receiver has ended

@@ -1,7 +1,7 @@
-// The cost per chunk of decoding FELIX blocks, beside plain reading and plain copying of the same memory.
+// The cost per chunk of decoding FELIX blocks, compared with plain reading and plain copying of the same memory.
 //
 // The input is 96 MiB of prepared blocks, links interleaved block by block with random phase, in a cycle of pages, so that
-// the cache contains only what it would contain in a readout.
+// the cache contents are those of a readout.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -28,7 +28,7 @@ struct Recording {
   std::span<std::byte> memory;
 };
 
-/// chunk_bytes 0: sizes drawn from 20 to 60.
+/// Sizes are drawn from 20 to 60 bytes if chunk_bytes is 0.
 std::unique_ptr<Recording> make(BlockFormat format, std::size_t links, std::size_t chunk_bytes) {
   std::mt19937 random(1);
   auto recording = std::make_unique<Recording>();
@@ -137,8 +137,8 @@ void decode_and_extract(benchmark::State& state) {
   benchmark::DoNotOptimize(sum);
 }
 
-/// One of `share` workers on a stream with the links of all workers: it skips the blocks of the others. Counts its own
-/// chunks.
+/// Measures one of `share` workers on a stream with the links of all workers: it skips the blocks of the others, and counts
+/// its own chunks.
 void decode_share(benchmark::State& state) {
   const Recording& input = recording(format_of(16), 192, 40);
   const std::size_t own = input.elinks.size() / static_cast<std::size_t>(state.range(0));

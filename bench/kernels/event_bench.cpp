@@ -24,7 +24,7 @@ constexpr std::uint32_t kChunkBytes = 40;
 constexpr std::size_t kMemoryBytes = 96 << 20;
 constexpr std::uint64_t kSeed = 7;
 
-/// Fragments, and the same data as whole events.
+/// Fragments, and the same data in whole events.
 struct Events {
   explicit Events(ChecksumType checksum) : frame({.run_number = 1, .event_checksum = checksum}) {
     const Provable provable(kSeed);

@@ -121,7 +121,7 @@ class BareEnd {
 
   // ---- receiving
 
-  /// Posts all slots at first, later those whose pages have arrived.
+  /// Posts all slots at first; later, posts the slots whose pages have arrived.
   void give_back() {
     if (posted_ == 0) {
       for (std::uint32_t slot = 0; slot < kSlots; ++slot) free_.push_back(slot);
@@ -132,7 +132,7 @@ class BareEnd {
     say_number(told_);
   }
   std::uint64_t came() const { return came_; }
-  /// True if the sender has sent the total, and all pages have arrived. `ending`: the total comes soon.
+  /// True if the sender has sent the total, and all pages have arrived. `ending`: the total will arrive soon.
   bool complete(bool ending = false) {
     if (!total_ && (++polls_ % kPollsBetweenLooks == 0 || ending || broken_)) total_ = heard();
     const bool all_here = total_ && came_ == *total_;
@@ -175,7 +175,7 @@ class BareEnd {
   std::uint32_t polls_ = 0;
 };
 
-/// True if something happened.
+/// Returns true if something happened.
 bool poll(FabricPort& port, std::span<BareEnd* const> ends) {
   FabricPort::Event events[32];
   const std::size_t count = port.poll(events);

@@ -1,5 +1,5 @@
-// The network without Rodeo's transport: the rates of pages and ping-pongs over a FabricPort or a socket, without a look at
-// their bytes.
+// The network without Rodeo's transport: the rates of pages and ping-pongs over a FabricPort or a socket; the bytes are not
+// read.
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@ struct BareMesh {
 };
 
 /// Pages over a FabricPort of this provider; credit goes over a plain socket. `filled`: each page is copied from other
-/// memory before it is sent, as data of a card must be; else the same bytes are sent again and again, from the cache.
+/// memory before it is sent, as a card's data must be; otherwise the same bytes are sent repeatedly from the cache.
 Window bare_pages(const std::string& provider, std::size_t page_bytes, bool filled, double seconds, BareMesh mesh = {});
-/// Pages over a plain socket: one write or read a page.
+/// Pages over a plain socket: one write or read for each page.
 Window socket_pages(std::size_t page_bytes, double seconds);
-/// One message there, one back: half of the median round trip [ns].
+/// Half of the median round trip of one message [ns].
 double bare_half_round_trip_ns(const std::string& provider, std::size_t bytes, double seconds);
 
 }  // namespace rodeo::bench

@@ -1,5 +1,4 @@
-// The transport alone: requests and replies of a given size, between as many services and clients as in a farm, without
-// other work.
+// The transport alone: requests and replies of a given size, between the services and clients of a farm, without other work.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +22,8 @@ struct BareRequestsSettings {
   double seconds = 1;
 };
 
-/// The product's Replier and Requester, a thread for each. Replies are sent from their memory and dropped on arrival,
-/// without a look at their bytes. Throws SetupError.
+/// The product's Replier and Requester, a thread for each. Replies are sent from their memory and dropped on arrival; their
+/// bytes are not read. Throws SetupError.
 Window bare_requests(const BareRequestsSettings& settings, const std::filesystem::path& bus);
 
 }  // namespace rodeo::bench

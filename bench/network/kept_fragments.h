@@ -1,5 +1,5 @@
-// Readouts for benchmarks: provable fragments in slots that are filled once; the product's own handler keeps and serves
-// them.
+// Readouts for benchmarks: provable fragments in slots that are filled once. The product's own handler keeps and serves the
+// fragments.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,13 @@ struct KeptSettings {
   std::uint32_t page_bytes = 64U << 10;
 };
 
-inline constexpr std::size_t kKeptStampBytes = 16;  ///< the begin of a fragment: global id, slot
+inline constexpr std::size_t kKeptStampBytes = 16;  ///< start of a fragment: global id, slot
 
-/// A readout's service on the bus, and its single ROB.
+/// Name of a readout's service on the bus, and source id of its single ROB.
 std::string kept_service(std::uint32_t readout);
 SourceId kept_source(std::uint32_t readout);
 
-/// True if every byte is that of the ROD data of this event and this readout.
+/// True if every byte belongs to the ROD data of this event and this readout.
 bool proves_kept(std::span<const std::byte> data, std::uint64_t id, std::uint32_t readout);
 
 /// Checks a whole ROB from the handler, in the pieces received. The receiver has checked headers and trailer before.
@@ -67,7 +67,7 @@ class KeptReadout {
   /// Registers the service on the bus. Throws SetupError.
   KeptReadout(const KeptSettings& settings, const std::filesystem::path& bus, std::uint32_t number);
   void run(const std::atomic<bool>& stop) { source_.run(handler_, stop); }
-  /// Frees an inserter that waits for a full book: no more clears come.
+  /// Ends the wait of an inserter for a full book: no more clears come.
   void run_ends() { handler_.run_ends(); }
   void stop() { handler_.stop(); }
 

@@ -1,5 +1,5 @@
-// Both ends of the product's network in a benchmark: a publisher fed as by a router, and a subscriber that reads like a
-// readout.
+// Both ends of the product's network in a benchmark: a publisher that gets its data like a router's, and a subscriber that
+// reads like a readout.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct NetworkEnds {
   bool unbuffered = false;
 };
 
-/// Runs a publisher of these links until the meeting stops: `next(publisher)` returns runs, or none for now. Begins with the
-/// first subscriber of links[0].
+/// Runs a publisher of these links until the meeting stops: `next(publisher)` returns runs, or none if there are none now.
+/// Begins with the first subscriber of links[0].
 template <typename Next>
 void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Next&& next) {
   base::set_thread_name(ends.unbuffered ? "publisher-1" : "publisher");
@@ -55,7 +55,8 @@ void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fi
   meeting.sent_bytes.store(base::counter_value(counters, "bytes_sent"), std::memory_order_relaxed);
 }
 
-/// The proof of a subscriber that discards: counts chunks, and checks the numbers of each link for gaps; ignores the bytes.
+/// The proof of a subscriber that discards data: counts chunks, and checks the numbers of each link for gaps; ignores the
+/// bytes.
 struct Discarded {
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
@@ -71,8 +72,8 @@ struct Discarded {
   }
 };
 
-/// Reads these links, a first part of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and
-/// proof.mismatches.
+/// Reads these links, which are the first ones of the publisher, to their end: `proof.take(run)` adds to proof.chunks,
+/// proof.bytes and proof.mismatches.
 template <typename Proof>
 void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Proof&& proof) {
   base::set_thread_name(ends.unbuffered ? "subscriber-1" : "subscriber");

@@ -83,7 +83,7 @@ RouteBenchResult run_route_bench(const RouteBenchSettings& settings) {
   };
 
   const std::uint32_t wanted = settings.subscribed == 0 ? settings.links : settings.subscribed;
-  const double read = static_cast<double>(settings.links) / wanted;  // chunks read for each wanted one
+  const double read = static_cast<double>(settings.links) / wanted;  // chunks read for each wanted chunk
   std::vector<double> rates, per_core, payload, unwanted;
   for (int round = 0; round < rounds; ++round) {
     const Window window = route(wanted);

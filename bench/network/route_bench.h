@@ -13,18 +13,18 @@ struct RouteBenchSettings {
   std::uint32_t subscribed = 0;  ///< links with a subscription; 0: all
   std::uint32_t chunk_bytes = 40;
   std::uint32_t page_bytes = 64U << 10;
-  bool discard = false;  ///< the subscriber counts chunks, without a look at their bytes
+  bool discard = false;  ///< the subscriber counts chunks and does not read their bytes
   double seconds = 3;
 };
 
-/// Medians of rounds. Chunks are those that the subscriber received.
+/// Medians of rounds. Only chunks that the subscriber received are counted.
 struct RouteBenchResult {
   double seconds = 0;
   double chunks_per_second = 0;
   double chunks_per_core_second = 0;       ///< chunks per second of the router's CPU
   double read_chunks_per_core_second = 0;  ///< including unwanted chunks
   double unwanted_cost =
-      0;  ///< CPU time of an unwanted chunk, as a share of that of a wanted one; if some links are unwanted
+      0;  ///< CPU time of an unwanted chunk, as a share of the time of a wanted one; set if some links are unwanted
   double payload_bytes_per_second = 0;
   double copy_ceiling_bytes_per_second = 0;
   double router_cpu_seconds = 0;  ///< CPU time in all rounds

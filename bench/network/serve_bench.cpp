@@ -112,7 +112,7 @@ class Node {
     for (Requester::Reply& reply : replies_) {
       auto& list = pending_[reply.service];
       const auto asked = std::ranges::find(list, reply.request, &Asked::request);
-      if (asked == list.end()) continue;  // a reply to a clear
+      if (asked == list.end()) continue;  // this is a reply to a clear
       const Asked one = *asked;
       *asked = list.back();
       list.pop_back();
@@ -157,7 +157,7 @@ class Node {
     formats::append_clear_request(clear_, clear);
   }
 
-  /// Checks that the ROB is that of the event and the readout, byte by byte.
+  /// Checks, byte by byte, that the ROB belongs to the event and the readout.
   void prove(const Requester::Reply& reply, std::uint64_t id, std::uint32_t readout) {
     const auto bytes = reply.message.in_one_piece(scratch_);
     const auto rob = formats::decode_rob(bytes);
@@ -180,7 +180,7 @@ class Node {
   std::vector<std::uint64_t> cleared_;
   std::uint64_t clears_ = 0;
   std::vector<std::byte> clear_;  // the last batch
-  std::size_t told_;              // number of readouts that have it
+  std::size_t told_;              // number of readouts that got the batch
   std::vector<std::byte> request_;
   std::vector<std::byte> scratch_;
   std::vector<Requester::Reply> replies_;

@@ -34,7 +34,7 @@ struct ServeBenchResult {
   double of_bare_per_core = 0;
   double of_filled = 0;
   double events_per_second = 0;
-  double latency_p50_us = 0;  ///< from the first request for an event to its last fragment
+  double latency_p50_us = 0;  ///< time from the first request for an event to its last fragment
   double latency_p99_us = 0;
 
   // The proof

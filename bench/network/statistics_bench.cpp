@@ -46,7 +46,7 @@ class DataThread {
     }
   }
 
-  /// The link's chunks since the thread began to route, derived from the pages of the input.
+  /// The number of chunks of the link since the thread began to route, derived from the pages of the input.
   std::uint64_t handled(std::size_t link) const {
     return polled_ / pages_ * had_[pages_ * links_.size() + link] + had_[polled_ % pages_ * links_.size() + link];
   }
@@ -55,7 +55,7 @@ class DataThread {
 
   template <bool kEachChunk, typename Thread>
   [[gnu::noinline]] void route(Thread& statistics, const std::atomic<bool>& stop) {
-    // The numbers of chunks begin with those of the design.
+    // The numbers of chunks start at those of the design.
     transport::Subscription subscription(wish(), all_links(), {memory_.data(), memory_.size()}, kPageBytes,
                                          std::vector<std::uint32_t>(links_.size()), std::vector<std::uint8_t>(links_.size()),
                                          0);
@@ -116,7 +116,7 @@ class DataThread {
   std::vector<Fid> links_;
   base::Arena memory_;
   std::size_t pages_;               // pages in a cycle of the input
-  std::vector<std::uint64_t> had_;  // by page and link: chunks of the cycle before this page
+  std::vector<std::uint64_t> had_;  // chunks of the cycle before this page, by page and link
   std::uint64_t polled_ = 0;
   std::uint64_t in_pages_ = 0;
   double cpu_seconds_ = 0;
@@ -209,7 +209,7 @@ constexpr std::array<decltype(&run_design<NoStatistics, kEachChunk>), kStatistic
 double upper_limit_of_median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  // The number of values below the median is distributed like heads of coins: find the first place that it hardly reaches.
+  // The number of values below the median is distributed like heads of coins: finds the first place that it hardly reaches.
   const auto n = static_cast<double>(values.size());
   double probability = std::exp2(-n);  // probability of exactly `place` heads
   double heads = 0;

@@ -1,5 +1,5 @@
 // Five ways to bring counts from data threads to a statistics thread (felixcore-statistics-slides). The product uses pull.
-// Each has
+// Each design has
 //
 //     Design design(threads, links);               // `links` links of each thread
 //     Design::Thread& of = design.thread(i);       // data thread i
@@ -34,7 +34,7 @@ class CollectedStatistics {
   const LinkTally& sum() const { return sum_; }
 
  protected:
-  /// `read(thread, link)` returns the link's counts so far.
+  /// `read(thread, link)` returns the link's counts up to now.
   template <typename Read>
   void collect_all(Read&& read) {
     sum_ = {};
@@ -206,7 +206,7 @@ class PushedStatistics : public SharedSet {
   std::deque<Thread> threads_;
 };
 
-/// FelixCore's first design: each count goes into a concurrent queue (counts at the same moment as several records); the
+/// FelixCore's first design: each count goes into a concurrent queue (simultaneous counts are several records); the
 /// statistics thread adds them up.
 class QueuedStatistics : public CollectedStatistics {
   struct Record {

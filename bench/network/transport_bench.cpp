@@ -21,7 +21,7 @@ std::vector<Fid> fids(std::uint32_t links) {
   return all;
 }
 
-/// A cycle of runs of all links in turn. Every chunk contains its number, so no two are equal.
+/// A cycle of runs from all links in turn. Every chunk contains its number, so no two are equal.
 class Prepared {
  public:
   explicit Prepared(const TransportBenchSettings& settings) : settings_(settings) {
@@ -191,7 +191,7 @@ class Rounds {
     const NetworkEnds ends{.bus = folder_.path(), .provider = settings_.provider, .page_bytes = settings_.page_bytes};
     const auto send = [&] {
       const std::span<const ChunkRun> runs = prepared_.runs();
-      // Like the pages of an input: some runs at a time.
+      // Publish some runs at a time, like the pages of an input.
       const std::size_t at_once = std::clamp<std::size_t>((64U << 10) / prepared_.run_bytes(), 1, runs.size());
       std::size_t at = 0;
       run_publisher(*meeting, ends, links_, [&](const transport::Publisher&) {

@@ -1,5 +1,5 @@
-// The network's benchmark: chunks from a publisher to a checking subscriber in another process, beside the same network
-// without Rodeo.
+// The network's benchmark: chunks from a publisher to a checking subscriber in another process, compared with the same
+// network without Rodeo.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ struct TransportBenchSettings {
   std::uint32_t chunk_bytes = 40;
   std::uint32_t run_length = 24;
   std::uint32_t page_bytes = 64U << 10;
-  bool discard = false;  ///< the subscriber counts chunks, without a look at their bytes
+  bool discard = false;  ///< the subscriber counts chunks and does not read their bytes
   double seconds = 3;    ///< duration of each part: Rodeo, bare pages, sockets; latencies take a third of it
 };
 
 inline constexpr std::uint32_t kLatencyChunkBytes = 64;
 
-/// Medians of rounds in which all are measured, one after the other.
+/// Medians of rounds. In each round all quantities are measured, one after the other.
 struct TransportBenchResult {
   double payload_bytes_per_second = 0;
   double bare_bytes_per_second = 0;
   double socket_bytes_per_second = 0;
-  double of_bare = 0;                  ///< payload to bare, round by round
+  double of_bare = 0;                  ///< median of payload divided by bare, round by round
   double filled_bytes_per_second = 0;  ///< bare pages, each copied from other memory before it is sent
   double of_filled = 0;
   double of_filled_per_core = 0;
-  double payload_bytes_per_core_second = 0;  ///< per second of the CPU of both sides
+  double payload_bytes_per_core_second = 0;  ///< bytes per second of the CPU time of both sides
   double bare_bytes_per_core_second = 0;
   double of_bare_per_core = 0;
   double wire_bytes_per_chunk = 0;

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 30s;  // limit for both to start, and to end
+constexpr auto kPatience = 30s;  // limit for the start of both, and for their end
 constexpr auto kWarmUp = 50ms;
 
 [[noreturn]] void fail(std::string what) { throw SetupError({"bench.processes", std::move(what)}); }
@@ -116,7 +116,7 @@ Window measure(Meeting& meeting, double seconds, const std::function<void()>& se
     check(meeting.sender);
     check(meeting.receiver);
   };
-  // Wait until more than this number of bytes have arrived: a busy machine must not give a rate of no data.
+  // Wait until more than this number of bytes have arrived: otherwise a busy machine could give a rate of 0.
   const auto wait_for_more = [&](std::uint64_t than) {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (meeting.bytes.load(std::memory_order_relaxed) <= than) {

@@ -23,16 +23,16 @@ struct Meeting {
   };
   Side sender;
   Side receiver;
-  std::atomic<bool> stop{false};  ///< the sender ends, then the receiver
+  std::atomic<bool> stop{false};  ///< true: the sender ends, then the receiver
 
-  // Written by the receiver, all the time.
+  // The receiver writes these all the time.
   alignas(64) std::atomic<std::uint64_t> chunks{0};
   std::atomic<std::uint64_t> bytes{0};  ///< bytes of chunks; of pages if the data have no chunks
   std::atomic<std::uint64_t> mismatches{0};
   std::atomic<std::uint64_t> lost{0};  ///< chunks that the receiver knows as lost
   base::LatencyHistogram latency;
 
-  // Written by the sender, at its end.
+  // The sender writes these at its end.
   alignas(64) std::atomic<std::uint64_t> sent_chunks{0};
   std::atomic<std::uint64_t> sent_bytes{0};  ///< bytes of pages
 };
@@ -71,7 +71,7 @@ struct Window {
   double receiver_cpu_seconds = 0;
 
   double bytes_per_second() const { return bytes / seconds; }
-  /// Per second of CPU of both sides: valid on a busy machine, too.
+  /// The bytes per second of CPU time of both sides: valid on a busy machine, too.
   double bytes_per_core_second() const { return bytes / (sender_cpu_seconds + receiver_cpu_seconds); }
 };
 

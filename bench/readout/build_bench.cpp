@@ -29,7 +29,7 @@ constexpr std::uint64_t kVerifyEvery = 1000;
 constexpr std::int64_t kSpareBuffers = 5120;  // buffers beyond those of the window
 constexpr double kWarmUpSeconds = 0.3;
 constexpr std::uint32_t kFirstSource = 0x610001;
-constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups from its own id on
+constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups from its own source id on
 
 /// The first consumer of the list: counts the chunks of fragments, verifies one fragment in a thousand byte by byte (this
 /// takes a thousandth of a building thread's time), and passes all fragments on to the product's own consumer.
@@ -155,7 +155,7 @@ double best_pass(const PreparedInput& input, Work&& work) {
   return best;
 }
 
-// Two ways: with prefetches as in the reading work, and plainly. The CPU's own prefetching decides which is faster.
+// Measures with prefetches as in the reading work, and without. The CPU's own prefetching decides which way is faster.
 double read_ceiling(const PreparedInput& input) {
   const double asking = best_pass(input, [](std::span<const std::byte> piece, std::size_t) {
     const std::uint64_t sum = xor_of(piece);

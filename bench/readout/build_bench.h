@@ -39,12 +39,12 @@ struct BuildBenchResult {
   double read_ceiling_bytes_per_second = 0;
   std::uint64_t window_events = 0;
 
-  // The proof of the whole run: a speed counts only with it.
+  // The proof of the whole run: a speed is valid only with it.
   std::uint64_t incomplete = 0;   ///< incomplete fragments
   std::uint64_t lost = 0;         ///< chunks lost for a counted reason
   std::uint64_t unaccounted = 0;  ///< chunks that were received and are in no fragment and no counter
   std::uint64_t verified_fragments = 0;
-  std::uint64_t mismatches = 0;  ///< mismatches in these
+  std::uint64_t mismatches = 0;  ///< mismatches in the verified fragments
   bool proven() const { return incomplete + lost + unaccounted + mismatches == 0 && verified_fragments > 0; }
 };
 

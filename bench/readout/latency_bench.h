@@ -22,7 +22,7 @@ struct LatencyBenchResult {
   double cpu_seconds = 0;       ///< CPU time of the whole process
   std::uint64_t fragments = 0;  ///< fragments in the latencies
   std::uint64_t incomplete = 0;
-  std::uint64_t lost = 0;         ///< chunks
+  std::uint64_t lost = 0;         ///< lost chunks
   std::uint64_t unaccounted = 0;  ///< chunks that were sent and are in no fragment and no counter
   std::uint64_t vetoed = 0;       ///< triggers that the generator refused because no page was free
   std::uint64_t p50_ns = 0;

@@ -93,7 +93,8 @@ class PreparedInput::RunStream final : public DataStream {
     input_.memory_.push_back({arena_.data(), static_cast<std::size_t>(out - arena_.data())});
   }
 
-  // Every link carries every event. Its runs end at the link's own phase, and arrive after the trigger of their last event.
+  // Every link carries every event. The runs of a link end at the link's own phase, and arrive after the trigger of their
+  // last event.
   std::vector<PlannedRun> plan_links(std::span<const std::size_t> links) const {
     const std::uint32_t events = input_.cycle_events();
     const std::uint32_t length = input_.settings_.run_length;
@@ -169,7 +170,8 @@ class PreparedInput::BlockStream final : public DataStream {
     const std::uint32_t events = input_.cycle_events();
     const std::uint32_t chunk_bytes = input_.settings_.chunk_bytes;
     const formats::BlockFormat format{};
-    // First plan each link's blocks, with the event that fills each; then sort the blocks of all links by these events.
+    // First plans each link's blocks, with the event that fills each block; then sorts the blocks of all links by these
+    // events.
     struct Planned {
       std::uint32_t arrival;
       std::uint32_t link;
@@ -237,7 +239,7 @@ PreparedInput::PreparedInput(const PreparedSettings& settings)
     throw std::runtime_error("no links, no run or chunks below 8 bytes");
   const auto halves = static_cast<std::uint32_t>(std::countr_zero(turn()));
   const std::uint32_t odd =
-      turn() >> halves;  // times a power of two that is at least 2^halves, the cycle is a multiple of turn()
+      turn() >> halves;  // the odd factor of turn(): times 2^n with n >= halves, it is a multiple of turn()
   const std::size_t round_bytes =
       std::size_t{settings.groups == 0 ? settings.links : settings.groups} * settings.chunk_bytes * odd;
   for (bits_ = std::max(12U, halves); bits_ < 20 && (round_bytes << bits_) < settings.least_bytes; ++bits_) {

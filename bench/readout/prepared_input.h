@@ -1,4 +1,4 @@
-// An input of prepared pages in a cycle: a benchmark pays only for reading the memory.
+// An input of prepared pages in a cycle. A benchmark spends its time on reading the memory only.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ struct PreparedSettings {
   bool blocks = false;            ///< raw FELIX blocks, decoded when polled, instead of runs
   bool crc = false;               ///< chunks end in a CRC-32
   std::uint64_t seed = 1;
-  std::size_t least_bytes = 96 << 20;  ///< least payload of a cycle
-  std::size_t page_bytes = 64 << 10;   ///< payload in a page
+  std::size_t least_bytes = 96 << 20;  ///< least bytes of payload in a cycle
+  std::size_t page_bytes = 64 << 10;   ///< bytes of payload in a page
 };
 
 /// Ids and turns of links continue from one cycle to the next: the number of events in a cycle is a multiple of the range of
@@ -46,7 +46,7 @@ class PreparedInput final : public DataInput {
   /// The number of links that take turns: 1 if every link carries every event.
   std::uint32_t turn() const;
 
-  /// Payload memory of the streams opened so far, for ceilings.
+  /// Payload memory of the streams that are open, for ceilings.
   std::span<const std::span<const std::byte>> memory() const { return memory_; }
   std::size_t bytes() const;
   std::size_t page_bytes() const { return settings_.page_bytes; }

@@ -32,7 +32,7 @@ struct DataSums {
 
 struct DataPass {
   DataSums sums;
-  double cpu_seconds = 0;  ///< CPU time of the process, which does no other work, from opening the file to closing it
+  double cpu_seconds = 0;  ///< CPU time of the process from opening the file to closing it; the process does no other work
 };
 
 enum class DataWork : std::uint8_t { columns, bytes, crc };
