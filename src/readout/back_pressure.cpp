@@ -5,10 +5,11 @@
 namespace rodeo::readout {
 namespace {
 
-// Such a fill leaves no room for the next burst, even if no stage was seen waiting.
+// A buffer with this fill has no room for the next burst, even if no stage was seen waiting.
 constexpr double kFull = 0.95;
 
-/// How often a consumer was not ready: a stage waited for it, or the consumer skipped a fragment because its queue was full.
+/// The number of times that a consumer was not ready: a stage waited for it, or the consumer skipped a fragment because its
+/// queue was full.
 std::uint64_t stalls_of(const ReadoutStatus& status, std::size_t consumer) {
   if (consumer >= status.consumers.size()) return 0;
   return status.consumers[consumer].stalls + skipped_by(status.consumers[consumer]);

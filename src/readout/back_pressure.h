@@ -13,13 +13,14 @@ namespace rodeo::readout {
 inline constexpr const char* kLimitedByNothing = "nothing";
 inline constexpr const char* kLimitedByInput = "input";  ///< triggers were vetoed, but no later stage was full
 
-/// Fragments that a consumer left out because its queue was full (full_queue = skip). No stage waits for such a consumer.
+/// Number of fragments that a consumer left out because its queue was full (full_queue = skip). No stage waits for such a
+/// consumer.
 std::uint64_t skipped_by(const FragmentConsumer::Status& consumer);
 
 /// The first cause of back-pressure between two status calls: the name of a consumer, "builder", or "nothing".
 std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now);
 
-/// Counts which stage held the run back, over the whole run.
+/// Counts, over the whole run, which stage held the run back.
 class BackPressureHistory {
  public:
   void add(const std::string& cause);

@@ -35,7 +35,8 @@ void add(const SetupError& refused, const std::string& where, ConfigurationError
   errors.push_back(std::move(error));
 }
 
-/// The builder must know which links of a generator take turns: it accepts an event of a group once. Throws SetupError.
+/// The builder must know which links of a generator take turns: it accepts one chunk for an event of a group. Throws
+/// SetupError.
 void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings& input, const RobSettings& rob,
                  const std::vector<BuilderLink>& links) {
   const std::uint32_t turn = input.stride();
@@ -49,7 +50,7 @@ void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings
         "set readout.builder.type = \"full\", or readout.input.groups = 0");
   }
   if (settings.builder.type != "full") return;
-  std::map<std::uint32_t, std::vector<std::uint32_t>> dealt;  // groups of the input, by those of the ROB
+  std::map<std::uint32_t, std::vector<std::uint32_t>> dealt;  // groups of the input, by groups of the ROB
   for (const BuilderLink& link : links) {
     const auto position = std::ranges::find(input.links, link.fid) - input.links.begin();
     dealt[link.group].push_back(static_cast<std::uint32_t>(position) / turn);
@@ -97,7 +98,7 @@ void check_robs(const ReadoutSettings& settings, std::optional<std::span<const F
   }
 }
 
-/// Nothing for another input, or if the generator's settings are refused.
+/// The generator's settings; nothing for another input, or if the settings are refused.
 std::optional<input::GeneratorSettings> generator_of(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return std::nullopt;
   try {
@@ -166,7 +167,7 @@ void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors)
   }
 }
 
-/// A handler serves fragments as they are at the end of the list, so no processor may change them after the handler.
+/// A handler serves fragments in their form at the end of the list, so no processor may change them after the handler.
 void check_order(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   const ComponentSettings* handler = nullptr;
   for (const ComponentSettings& consumer : settings.consumers) {

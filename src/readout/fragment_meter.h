@@ -46,8 +46,8 @@ class FragmentMeter final : public FragmentConsumer {
   }
 
  private:
-  // Builders push from their workers' threads. Each thread has its own lane, as long as there are not more threads than
-  // lanes. Threads that share a lane are slower, but lose no count.
+  // Builders push from their workers' threads. Each thread has its own lane if there are not more threads than lanes.
+  // Threads that share a lane are slower, but lose no count.
   static constexpr std::size_t kLanes = 64;
 
   struct Lane {

@@ -6,11 +6,11 @@
 
 namespace rodeo::readout {
 
-/// Adds components of higher layers: each Library made after this call has them as built in. Programs call it first.
+/// Adds components of higher layers: every Library made after this call has them built in. Programs call it first.
 void add_default_library(void (*registration)(Registry&));
 
-/// A registry with the default library, and the host that adds plug-ins. One per process; it outlives all components made
-/// from it.
+/// A registry with the default library, and the host that adds plug-ins. There is one per process; it outlives all
+/// components made from it.
 class Library {
  public:
   Library();

@@ -14,7 +14,7 @@ namespace rodeo::readout {
 struct LinkChange {
   Fid fid;
   LinkState state = LinkState::active;
-  std::uint64_t silent_events = 0;  ///< consecutive events without it, when it is removed
+  std::uint64_t silent_events = 0;  ///< consecutive events without the link when it is removed
 };
 
 /// Judges the links of one builder by its counters. One thread. Has no clock: it counts the events that the builder closed.
@@ -22,11 +22,11 @@ class LinkPolicy {
  public:
   explicit LinkPolicy(LinkPolicySettings settings) : settings_(settings) {}
 
-  /// Compares with the previous call and returns the changes to make. Links are in the same order at every call. A link that
-  /// was removed by hand is left alone until it is restored by hand.
+  /// Compares with the previous call and returns the changes to make. The order of the links is the same at every call. A
+  /// link that was removed by hand stays removed until it is restored by hand.
   std::vector<LinkChange> judge(std::span<const FragmentBuilder::Link> links);
 
-  /// A link was restored or removed by hand: the policy forgets its history.
+  /// Says that a link was restored or removed by hand: the policy forgets its history.
   void set_by_hand(Fid fid);
 
   bool removed(Fid fid) const;

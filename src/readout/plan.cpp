@@ -29,7 +29,7 @@ using settings::Table;
 
 namespace {
 
-/// Files describe how their payload proves itself: by the generator's seed, else by the settings of the processor that
+/// Files describe how their payload proves itself: from the generator's seed, else from the settings of the processor that
 /// verifies. BCID and trigger type are known only if the extractor reads them.
 std::optional<formats::ProvableMark> provable_of(const ReadoutSettings& settings) {
   const Parameters& input = settings.input.parameters;
@@ -105,7 +105,7 @@ void follow_generator(const Table& readout, ReadoutSettings& out) {
   }
 }
 
-/// A consumer without a name gets its type as name, with a number if the name is taken. Reports use the name as key.
+/// Gives a consumer without a name its type as name, with a number if the name is taken. Reports use the name as key.
 void number_consumers(const Table& readout, ReadoutSettings& out) {
   std::vector<std::string> taken;
   for (std::size_t i = 0; i < out.consumers.size(); ++i) {
@@ -121,7 +121,7 @@ void number_consumers(const Table& readout, ReadoutSettings& out) {
   }
 }
 
-/// The chunks that an input's source sends, as far as the configuration tells.
+/// The chunks that an input's source sends, as far as the configuration determines them.
 struct SentChunks {
   std::string_view of;  ///< the key to reduce
   std::size_t links = 0;
@@ -134,7 +134,7 @@ std::size_t rdh_frame_bytes(std::size_t payload, std::size_t page, std::size_t o
   return orbits * (payload + ((payload + room - 1) / room + 1) * formats::kRdhBytes);
 }
 
-/// Chunks of the generator, or of the emulated cards in the same configuration.
+/// The chunks of the generator, or of the emulated cards in the same configuration.
 std::optional<SentChunks> sent_chunks(const Configuration& configuration, const ReadoutSettings& settings) {
   if (settings.input.type == "generator") {
     const auto input = input::GeneratorSettings::from(settings.input.parameters);

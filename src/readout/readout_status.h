@@ -36,8 +36,8 @@ struct RobStatus {
   SourceId source_id;
   FragmentBuilder::Status builder;
   std::uint32_t groups = 1;                    ///< fragments of one event: in FULL mode the groups of links
-  std::optional<ChunkBytes> chunk_bytes = {};  ///< of a builder that counts bytes: the built-in ones do
-  std::vector<KnownPlace> places = {};         ///< of each of builder.links; empty if the builder does not know places
+  std::optional<ChunkBytes> chunk_bytes = {};  ///< counts of a builder that counts bytes, as the built-in ones do
+  std::vector<KnownPlace> places = {};  ///< places of each of builder.links; empty if the builder does not know places
 
   KnownPlace place_of(std::size_t link) const { return link < places.size() ? places[link] : KnownPlace{}; }
 };
@@ -47,7 +47,7 @@ struct ReadoutStatus {
   Phase phase = Phase::prepared;
   std::uint32_t run_number = 0;
   bool input_ready = true;     ///< false while publishers are not all connected: their data would be lost
-  double seconds = 0;          ///< from the start of the input to its end, or until now
+  double seconds = 0;          ///< time from the start of the input to its end, or until now
   double unix_start = 0;       ///< wall-clock time of the start, seconds
   double trigger_seconds = 0;  ///< time in which the counted triggers were offered; 0: the time of the run
 
@@ -55,9 +55,9 @@ struct ReadoutStatus {
   /// Chunks that sources made and the input never received, by name. Not in the input's "sent".
   std::vector<NamedCounter> lost_before;
   double input_cpu_seconds = 0;
-  double router_cpu_seconds = 0;  ///< of the process that routes the links to the network, where known
+  double router_cpu_seconds = 0;  ///< CPU time of the process that routes the links to the network, if known
   std::vector<RobStatus> robs;
-  std::vector<FragmentConsumer::Status> consumers;  ///< in list order
+  std::vector<FragmentConsumer::Status> consumers;  ///< the consumers in list order
   std::uint64_t fragments = 0;                      ///< fragments that reached the list
   Latency latency;
 
@@ -70,7 +70,7 @@ struct ReadoutStatus {
   std::uint64_t chunks_built() const { return over_robs(&FragmentBuilder::Status::chunks_built); }
   std::uint64_t chunks_received() const { return over_robs(&FragmentBuilder::Status::chunks_received); }
   std::uint64_t payload_bytes() const { return over_robs(&FragmentBuilder::Status::payload_bytes); }
-  /// Each group of a ROB has one fragment of an event.
+  /// Number of events: each group of a ROB has one fragment of an event.
   std::uint64_t events() const {
     std::uint64_t most = 0;
     for (const RobStatus& rob : robs) most = std::max(most, rob.builder.fragments / rob.groups);

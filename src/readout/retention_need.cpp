@@ -26,7 +26,7 @@ constexpr std::uint64_t kSmallestWindow = 256;
 
 constexpr const char* kLess = "keep less: `retention`, `rate` or `max_fragments` of the hlt_request_handler";
 
-/// Links of the largest ROB; nothing if only the input knows them.
+/// Number of links of the largest ROB; nothing if only the input knows them.
 std::optional<std::size_t> most_links(const ReadoutSettings& settings,
                                       const std::optional<input::GeneratorSettings>& generator) {
   std::size_t most = 0;
@@ -37,7 +37,8 @@ std::optional<std::size_t> most_links(const ReadoutSettings& settings,
   return most;
 }
 
-/// Buffers of one worker that a fragment may take: more than one if chunks are known to be larger than `chunk_size`.
+/// The number of buffers of one worker that a fragment may take: more than one if chunks are known to be larger than
+/// `chunk_size`.
 std::uint64_t buffers_of_a_fragment(const GbtSettings& gbt, std::size_t links,
                                     const std::optional<input::GeneratorSettings>& generator) {
   if (!generator || links == 0) return 1;
@@ -79,7 +80,7 @@ class Need {
 
 std::uint64_t held_of_a_rob(const ReadoutSettings& settings) {
   std::uint64_t most = 0;
-  // Sums over handlers: all keep the same fragments, but one handler's clients may be behind another's.
+  // Sums over the handlers: all keep the same fragments, but the clients of one handler may be behind those of another.
   for (const ComponentSettings& consumer : settings.consumers) {
     if (consumer.type == "hlt_request_handler") most += HltRequestHandler::retention_of(consumer.parameters).most_held();
   }

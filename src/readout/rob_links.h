@@ -1,4 +1,4 @@
-// Which links belong to which ROB. Compares the lists of the settings with each other and with the links of the input.
+// The links of each ROB. Compares the lists of the settings with each other and with the links of the input.
 #pragma once
 
 #include <map>
@@ -21,8 +21,8 @@ using TakenLinks = std::map<Fid, SourceId>;
 std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::span<const Fid>> input_links,
                                    TakenLinks& taken);
 
-/// The free string with the links of a ROB: "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000". Ids and runs of neighbours,
-/// in order.
+/// The free string with the links of a ROB: "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000". It contains ids and runs of
+/// neighbours, in order.
 std::string links_string(SourceId source_id, std::span<const BuilderLink> links);
 
 /// Throws SetupError if there is no ROB (readout.no_rob) or if two have the same source id (readout.duplicate_rob).

@@ -1,4 +1,4 @@
-// Run data for every event header. The application sets them before it creates the consumers, and again when the run is
+// Run data for every event header. The application sets them before it creates the consumers, and again if the run becomes
 // known later.
 #pragma once
 
@@ -19,16 +19,16 @@ struct RunInfo {
   std::uint32_t run_number = 1;
   std::uint32_t run_type = 0xf;  ///< 0 physics, 1 calibration, 2 cosmics, 0xf test
   std::uint32_t lumi_block = 1;
-  SourceId source_id = {0x007c0000};  ///< of the full event
+  SourceId source_id = {0x007c0000};  ///< source id of the full event
   std::string project = "rodeo";
   std::string stream_type = "calibration";
   std::string stream_name = "readout";
-  std::string readout_name = "readout";  ///< of the process: names files, sockets
+  std::string readout_name = "readout";  ///< name of the process, used for files and sockets
   formats::IdLayout ids = {};            ///< layout of L1 ids, from the extractor
-  formats::Numbering numbering = {};     ///< what the ids count; without the phase, which comes from the data
+  formats::Numbering numbering = {};     ///< the unit of the ids; without the phase, which comes from the data
   bool emulated = false;                 ///< ors 0x80000000 to the run type
   std::optional<formats::ProvableMark> provable =
-      {};                                      ///< how the payload proves itself; files store it for `rodeo data verify`
+      {};  ///< rule by which the payload proves itself; files store it for `rodeo data verify`
   std::vector<std::string> free_strings = {};  ///< further strings for files
   std::vector<SourceId> robs = {};             ///< source ids of the fragments; in FULL mode one per group of links
 };
@@ -38,8 +38,8 @@ void set_run_info(RunInfo info);
 
 const RunInfo& run_info();
 
-/// Reports the phase of the run's time frames (formats/time_frame_numbers.h). The first call since set_run_info() counts.
-/// Any thread.
+/// Reports the phase of the run's time frames (formats/time_frame_numbers.h). Only the first call after set_run_info()
+/// counts. Any thread.
 void found_frame_phase(std::uint32_t phase);
 std::optional<std::uint32_t> frame_phase();
 

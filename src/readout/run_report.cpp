@@ -50,7 +50,7 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
     return std::tuple(one.place.out_of_step, one.place.in_doubt, one.place.moved);
   });
   report.cpu_seconds.emplace_back("readout", cpu_seconds);
-  // If the input does not count bytes, those that the builders received count as sent.
+  // If the input does not count bytes, the bytes that the builders received count as sent.
   report.bytes_in = counter_value(status.input, "sent_bytes", report.bytes_known ? bytes_received : report.bytes_payload);
   const std::uint64_t cut = input::cut_bytes(status.input);
   report.bytes_in += cut;
@@ -60,8 +60,8 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
 
-/// All ROBs and groups of an input have the same events. After the run, a ROB with fewer lost some, unless its links are all
-/// removed.
+/// All ROBs and groups of an input have the same events. After the run, a ROB with fewer events has lost some, unless all
+/// its links are removed.
 void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   const auto has_links = [](const RobStatus& rob) {
     return std::ranges::any_of(rob.builder.links, [](const FragmentBuilder::Link& link) {
@@ -88,7 +88,7 @@ void add_consumers(RunReport& report, const ReadoutStatus& status) {
   }
 }
 
-/// True for a trigger at a fixed rate without any veto: buffers absorbed all back-pressure. Not true if a consumer left
+/// True for a trigger at a fixed rate without any veto: buffers absorbed all back-pressure. False if a consumer left
 /// fragments out.
 bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
   const Parameters& input = settings.input.parameters;
@@ -97,7 +97,8 @@ bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
          std::ranges::all_of(status.consumers, [](const auto& consumer) { return skipped_by(consumer) == 0; });
 }
 
-/// Triggers were vetoed although no later stage was full: the input, or its source, did not get enough of the machine.
+/// True if triggers were vetoed although no later stage was full: the input, or its source, did not get enough of the
+/// machine.
 bool held_back(const ReadoutStatus& status) {
   const std::uint64_t vetoed = counter_value(status.input, "vetoed");
   return vetoed > 0 && vetoed * 100 >= counter_value(status.input, "triggers") + vetoed;
@@ -122,7 +123,7 @@ constexpr std::string_view kCutOff = "unwritten_aborted";
 constexpr std::string_view kUnprocessed = "unprocessed_aborted";
 constexpr std::string_view kGivenUp = "given_up";
 
-/// Counters of consumers for fragments that did not pass them whole. The unwritten_ counters count as well.
+/// Counters of consumers for fragments that did not pass them whole. The unwritten_ counters belong to them, too.
 constexpr std::array<std::string_view, 7> kConsumerLosses{"exceptions", "work_threw", "not_taken", "undelivered",
                                                           "uncleared",  kGivenUp,     kUnprocessed};
 
@@ -148,12 +149,13 @@ bool is_unpublished(std::string_view counter) { return counter.starts_with("unpu
 /// A share or limit that the configuration asks for is not a loss.
 bool is_left_out(std::string_view counter) { return counter.starts_with("unwritten_beyond_"); }
 
-/// For a run that was cut off: fragments without a result from a consumer were still in the consumer or before it. Events
-/// count as written when their file is closed; `rodeo data recover` finds more.
+/// Adds the losses of a run that was cut off: fragments without a result from a consumer were still in the consumer or
+/// before it. Events count as written when their file is closed; `rodeo data recover` finds more.
 void count_what_was_cut_off(RunReport& report) {
   for (FragmentConsumer::Status& consumer : report.consumers) {
     const bool writes = find_counter(consumer.counters, "events_written") != nullptr;
-    if (!writes && find_counter(consumer.counters, "exceptions") == nullptr) continue;  // no queue, delays no stage
+    // A consumer without a queue, which delays no stage.
+    if (!writes && find_counter(consumer.counters, "exceptions") == nullptr) continue;
     std::uint64_t done = writes ? 0 : consumer.consumed;
     for (const FragmentConsumer::File& file : consumer.files) done += writes ? file.events : 0;
     if (writes) base::counter_named(consumer.counters, "events_written") = done;
@@ -164,7 +166,7 @@ void count_what_was_cut_off(RunReport& report) {
   }
 }
 
-/// During a run, data in transit are in no counter yet, so sums are checked only at its end.
+/// During a run, no counter has the data in transit yet, so sums are checked only at its end.
 Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
@@ -209,7 +211,7 @@ std::vector<Loss> RunReport::losses() const {
     if (lost > 0) out.push_back({std::move(what), lost, of});
   };
   add("chunks lost", lost(), chunks_sent);
-  if (condition == Condition::wrong || condition == Condition::aborted)  // otherwise they may be in transit
+  if (condition == Condition::wrong || condition == Condition::aborted)  // otherwise these data may be in transit
     add("chunks neither built nor counted as lost", chunks_sent - std::min(chunks_sent, chunks_built + lost()), chunks_sent);
   add("fragments incomplete", incomplete, fragments);
   add("fragments lacking removed links", without_removed, fragments);
@@ -256,7 +258,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.incomplete = status.incomplete();
   report.without_removed = status.without_removed();
   report.chunks_built = status.chunks_built();
-  // If the input does not count chunks, those that the builders received count as sent.
+  // If the input does not count chunks, the chunks that the builders received count as sent.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
   for (const NamedCounter& lost : status.lost_before) {
     report.chunks_sent += lost.value;

@@ -11,12 +11,12 @@
 
 namespace rodeo::readout {
 
-/// A run as the configuration gives it: 0 means the next free number.
+/// A run as in the configuration: number 0 means the next free number.
 struct RunKeys : RunInfo {
   RunKeys() { run_number = 0; }
 };
 
-/// A process as the configuration gives it.
+/// A process as in the configuration.
 struct ProcessKeys {
   std::string name = "readout";
   std::vector<std::string> plugins;

@@ -1,4 +1,4 @@
-// After how long a silence links still find their place, for each ROB of a configuration. Pure.
+// The longest silence after which links still find their place, for each ROB of a configuration. Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,26 @@ struct SilentLinks {
   TriggerFields ids;
   bool listed = false;              ///< the trigger's own list gives the events
   std::uint64_t links = 1;          ///< number of links placed together
-  std::uint64_t read_together = 1;  ///< of these, the smallest number that one worker reads from one card
+  std::uint64_t read_together = 1;  ///< smallest number of these links that one worker reads from one card
   bool has_others = false;          ///< other groups or ROBs of the process, or other cards
-  std::uint64_t window = 0;         ///< events by which workers may be apart
-  std::uint64_t reset_events = 0;   ///< events from one counter reset to the next, where known
+  std::uint64_t window = 0;         ///< number of events by which workers may be apart
+  std::uint64_t reset_events = 0;   ///< events from one counter reset to the next, if known
   bool compares_bcids = false;      ///< the BCIDs of one event are compared, so that a link finds its place again
 };
 
-/// Events for which links may be silent and still find their place afterwards; nothing: any number.
+/// The number of events for which links may be silent and still find their place afterwards; nothing: any number.
 struct ToldSilence {
-  std::optional<std::uint64_t> of_one{};  ///< of one link, while the others bring data
-  std::optional<std::uint64_t> of_all{};  ///< of all these links at once
+  std::optional<std::uint64_t> of_one{};  ///< silence of one link, while the others bring data
+  std::optional<std::uint64_t> of_all{};  ///< silence of all these links at once
 };
 
 ToldSilence told_silence(const SilentLinks& links);
 
-/// "a link finds its place after a silence of any length, all links at once after one of less than 655 ms (65536 events at
-/// 100 kHz)"
+/// The text for people: "a link finds its place after a silence of any length, all links at once after one of less than 655
+/// ms (65536 events at 100 kHz)".
 std::string silence_text(const ToldSilence& told, std::optional<double> rate_hz);
 
-/// True if a silence of less than ten seconds may already lose the place.
+/// True if a silence of less than ten seconds may already be too long.
 bool is_short(const ToldSilence& told, std::optional<double> rate_hz);
 
 /// One note for all ROBs with the same text.
@@ -44,8 +44,8 @@ struct SilenceNote {
   std::string text;
   bool is_short = false;
 };
-/// `links`: number of each ROB, in the order of the settings; 0: unknown, taken as several. Empty for builders of plug-ins.
-/// May throw as the extractor.
+/// `links`: number of links of each ROB, in the order of the settings; 0: unknown, taken as several. The result is empty for
+/// builders of plug-ins. Throws the exceptions of the extractor.
 std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const TriggerFields& ids,
                                        const std::vector<std::size_t>& links);
 

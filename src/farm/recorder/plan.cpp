@@ -18,7 +18,7 @@ const Settings<RecorderKeys>& recorder_settings() {
               "A file is closed, and the next one begun, before it becomes larger; only a single event may be larger. 0: no "
               "limit.",
               {.maximum = 1e15, .unit = Unit::bytes}),
-      setting(&F::max_file_events, "max_file_events", "The same by number of events. 0: no limit."),
+      setting(&F::max_file_events, "max_file_events", "A file is closed after this number of events. 0: no limit."),
       setting(&F::min_free_bytes, "min_free",
               "Space that stays free on the file system: events are refused before it is used.", kBytes),
       setting(&F::sync, "sync", {{"each", SyncPolicy::each}, {"time", SyncPolicy::by_time}, {"bytes", SyncPolicy::by_bytes}},

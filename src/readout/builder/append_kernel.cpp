@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kBytesAhead = 160;
 inline __attribute__((always_inline)) void ask_ahead(const std::byte* next) { __builtin_prefetch(next + kBytesAhead, 1); }
 
-// Accounts for one appended chunk; all kernels use it.
+// Updates the slot for one appended chunk; all kernels use it.
 inline __attribute__((always_inline)) void account(EventSlot& slot, std::byte* next, std::uint16_t bcid) {
   ask_ahead(next);
   slot.write = next;
@@ -38,7 +38,7 @@ std::uint32_t append_v2(EventSlot* ring, std::size_t mask, const AppendRun& run)
   return run.count;
 }
 
-// 40-byte chunks, the size of a GBT readout, in 16-byte registers.
+// For 40-byte chunks, the size of a GBT readout, in 16-byte registers.
 std::uint32_t append_v2_40(EventSlot* ring, std::size_t mask, const AppendRun& run) {
   constexpr std::uint32_t kRecord = formats::short_record_bytes(40);
   const std::byte* source = run.data;
@@ -71,7 +71,7 @@ __attribute__((target("avx2"))) std::uint32_t append_avx2_40(EventSlot* ring, st
   return run.count;
 }
 
-// Chunks of up to 56 bytes: header and chunk are in one register. The load starts 8 bytes early to leave lane 0 for the
+// For chunks of up to 56 bytes: header and chunk are in one register. The load starts 8 bytes early to leave lane 0 for the
 // header; masked-out bytes are never read. Zeros pad the rest. One store writes the record and up to 56 bytes beyond it,
 // which is harmless.
 __attribute__((target("avx512f,avx512bw,avx512vl"))) std::uint32_t append_avx512_short(EventSlot* ring, std::size_t mask,

@@ -9,9 +9,9 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr Sequence kPartsAhead = 16;  // events
-constexpr Sequence kSlicesAhead = 6;  // events
-constexpr Sequence kToldEvery = 32;   // events
+constexpr Sequence kPartsAhead = 16;  // number of events
+constexpr Sequence kSlicesAhead = 6;  // number of events
+constexpr Sequence kToldEvery = 32;   // number of events
 
 }  // namespace
 
@@ -74,7 +74,7 @@ void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& 
     assemble(worker, sequence, {&only, 1}, {&only_absent, 1}, held);
     return;
   }
-  __builtin_prefetch(&parts_[worker][(sequence + kPartsAhead) & mask_], 1);  // a peer has read it last
+  __builtin_prefetch(&parts_[worker][(sequence + kPartsAhead) & mask_], 1);  // a peer read it last
   parts_[worker][sequence & mask_] = part;
   if ((part.flags & slot_flag::kLinksAbsent) != 0)
     std::ranges::copy(absent, absent_[worker].data() + (sequence & mask_) * absent.size());
@@ -87,7 +87,7 @@ Sequence Assembler::passed_by_all() const {
   return least;
 }
 
-// The peers wrote parts and slices last, so they are prefetched before their turn.
+// Peers wrote these parts and slices last, so they are prefetched before their turn.
 inline void Assembler::ask_ahead(Sequence sequence, Sequence end) const {
   for (std::uint32_t i = 0; i < settings_.workers; ++i) {
     __builtin_prefetch(&parts_[i][(sequence + kPartsAhead) & mask_]);
@@ -95,9 +95,9 @@ inline void Assembler::ask_ahead(Sequence sequence, Sequence end) const {
   }
 }
 
-// One worker assembles at a time: all events that every worker has passed. A worker that finds the lock taken goes on,
-// because the owner of the lock looks again after releasing it. By sequentially consistent order, either the owner then sees
-// what was passed, or the worker finds the lock free.
+// One worker assembles at a time: all events that every worker has passed. A worker that finds the lock taken continues,
+// because the owner of the lock checks again after releasing it. By sequentially consistent order, either the owner then
+// sees the newly passed events, or the worker finds the lock free.
 void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held) {
   if (settings_.workers == 1) return;
   passed_[worker].sequence.store(passed);
@@ -110,14 +110,14 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
         gathered_absent_[i] = absent_[i].data() + (sequence & mask_) * 2 * absent_words(i);
       }
       assemble(worker, sequence, gathered_, gathered_absent_, held);
-      // Not for each event: every store moves this cache line to the peers, which read it.
+      // This is not done for each event: every store moves this cache line to the peers, which read it.
       if (sequence % kToldEvery == 0 || sequence == end) assembled_.store(sequence, std::memory_order_release);
     }
     assembling_.store(false);
   }
 }
 
-// Builds the event if it is one, and before it the skipped events that it proves.
+// Builds the event if the number is an event, and before it the skipped events that it proves.
 inline void Assembler::assemble(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
                                 std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
   const bool real = std::any_of(parts.begin(), parts.end(), [](const WorkerPart* part) {
@@ -130,7 +130,8 @@ inline void Assembler::assemble(std::uint32_t worker, Sequence sequence, std::sp
   last_built_ = sequence;
 }
 
-// Builds the events of the segment that all links skipped: this event's removed links are removed, all others missing.
+// Builds the events of the segment that all links skipped: the removed links of this event count as removed in them, all
+// other links as missing.
 void Assembler::build_skipped(std::uint32_t worker, Sequence before, std::span<const WorkerPart* const> parts,
                               std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
   Segment segment;
@@ -158,7 +159,8 @@ void Assembler::build_skipped(std::uint32_t worker, Sequence before, std::span<c
 }
 
 struct Assembler::Gathered {
-  const WorkerPart* named = nullptr;  // names the event: the first part with data, or with a flag of the trigger's list
+  // Part that names the event: the first one with data, or with a flag of the trigger's list.
+  const WorkerPart* named = nullptr;
   std::uint32_t flags = 0;
   std::uint32_t difference = 0;  // bits in which BCIDs differ
   std::size_t bytes = 0;
@@ -203,7 +205,8 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   fragment.parts = fragment.storage.data();
   const Gathered all = gather(fragment, parts, absent);
   if (settings_.sort_links) sort_by_link(fragment);
-  const WorkerPart& named = all.named == nullptr ? *parts.front() : *all.named;  // the first if all have skipped it
+  // The first part if all workers have skipped the event.
+  const WorkerPart& named = all.named == nullptr ? *parts.front() : *all.named;
   fragment.l1id = named.l1id;
   fragment.global_id = global_ids_.of(named.l1id, named.rounds);
   if (last_built_ == 0) first_event_.store(fragment.global_id, std::memory_order_relaxed);
@@ -219,7 +222,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   consumer_.insert(FragmentPtr::adopt(&fragment));
 }
 
-// Only the assembling worker writes here; there is one at a time.
+// Only the assembling worker writes here; there is one such worker at a time.
 void Assembler::add_absent(BuiltFragment& fragment, std::uint32_t worker, const std::uint32_t* absent) {
   if (fragment.missing == 0 && fragment.removed == 0) std::ranges::fill(fragment.absent, 0U);
   const std::size_t first = first_link(worker) / 32;
@@ -247,13 +250,13 @@ void Assembler::read_bcids(const BuiltFragment& fragment) {
         if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
           bcids_.emplace_back(record.data(), bcid);
       } catch (...) {
-        return;  // it has also thrown at a worker, which counted and logged it
+        return;  // the extractor has also thrown in a worker, which counted and logged it
       }
     });
   }
 }
 
-// If several are equally frequent, takes the lowest. True if more than half of the chunks have it.
+// Finds the most frequent BCID; if several are equally frequent, the lowest. True if more than half of the chunks have it.
 bool Assembler::most_frequent_bcid(BuiltFragment& fragment) {
   sorted_bcids_.clear();
   for (const auto& [record, bcid] : bcids_) sorted_bcids_.push_back(bcid);
@@ -284,7 +287,7 @@ void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
 
 // A link with wrong BCIDs in several events may be in a wrong place, so the sequencer examines it.
 void Assembler::note_misfit(std::uint32_t link_id, Sequence sequence) {
-  constexpr Sequence kSoon = 64;  // a link may be absent from some events
+  constexpr Sequence kSoon = 64;  // a link may be absent from some events in between
   const auto link = link_of_id_.find(link_id);
   if (link == link_of_id_.end()) return;
   Misfits& misfits = misfits_[link->second];

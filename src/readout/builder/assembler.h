@@ -23,9 +23,10 @@
 
 namespace rodeo::readout {
 
-/// What one worker has made of one event. Half a cache line: one core writes it and another reads it.
+/// The data that one worker has for one event. It has the size of half a cache line: one core writes it and another reads
+/// it.
 struct WorkerPart {
-  Slice* slice = nullptr;  ///< the fragment owns it from here on; null if no link of the worker delivered
+  Slice* slice = nullptr;  ///< the fragment owns it from here on; null if no link of the worker delivered a chunk
   std::uint64_t handed_over_ns = 0;
   L1Id l1id;
   std::uint16_t chunks = 0;
@@ -33,7 +34,7 @@ struct WorkerPart {
   std::uint16_t bcid_difference = 0;
   std::uint16_t flags = 0;  ///< slot_flag bits
   std::uint32_t trigger_type : 8 = 0;
-  std::uint32_t rounds : GlobalIds::kRoundBits = 0;  ///< the low bits of the rounds of the global id
+  std::uint32_t rounds : GlobalIds::kRoundBits = 0;  ///< the low bits of the rounds in the global id
 };
 static_assert(sizeof(WorkerPart) <= 32);
 
@@ -45,28 +46,28 @@ struct BuiltFragment : Fragment {
   std::uint32_t slice_count = 0;
   std::vector<FragmentPart> storage;  ///< allocated at construction
   std::vector<FragmentPart> sorted;   ///< the same parts sorted, if links are to be sorted
-  std::vector<std::uint32_t> absent;  ///< both bitmaps
+  std::vector<std::uint32_t> absent;  ///< both bitmaps, of missing and of removed links
 };
 
 class Assembler final : public FragmentOwner {
  public:
   struct Settings {
     SourceId source_id;
-    std::vector<std::uint32_t> link_ids;  ///< of all workers, one worker after the other: see first_link()
+    std::vector<std::uint32_t> link_ids;  ///< link ids of all workers, one worker after the other: see first_link()
     std::uint32_t workers = 1;
     std::uint64_t window = 16384;       ///< a power of two
     std::uint32_t parts_per_slice = 1;  ///< buffers that a slice may have
     std::size_t fragments_per_worker = 1024;
-    bool trigger_list = false;  ///< events are judged by the trigger's own list
+    bool trigger_list = false;  ///< the trigger's own list decides which numbers are events
     bool sort_links = false;    ///< one part per chunk, in the order of link ids
   };
 
-  /// `rob` names events that no link has brought. The assembler finds chunks with a wrong BCID by its own `extractor`.
+  /// `rob` names events that no link has brought. The assembler uses its own `extractor` to find chunks with a wrong BCID.
   Assembler(Settings settings, RobSequence& rob, std::unique_ptr<TriggerExtractor> extractor, FragmentConsumer& consumer);
 
   /// Worker w has the links [first_link(w), first_link(w + 1)) of the ROB.
   std::size_t first_link(std::uint32_t worker) const { return worker * settings_.link_ids.size() / settings_.workers; }
-  /// Words of one of a worker's bitmaps. The first of them is word first_link(worker) / 32 of the fragment's bitmap.
+  /// Words of one of a worker's bitmaps. The first of these words is word first_link(worker) / 32 of the fragment's bitmap.
   std::size_t absent_words(std::uint32_t worker) const {
     const std::size_t end = first_link(worker + 1);
     return end == first_link(worker) ? 0 : (end - 1) / 32 - first_link(worker) / 32 + 1;
@@ -79,21 +80,21 @@ class Assembler final : public FragmentOwner {
   void own(std::uint32_t worker) { pools_[worker]->own(); }
 
   /// True if the worker may pass this event now. False while the ring of half-assembled events is full, because a slower
-  /// worker has not passed its oldest event. Never false with one worker.
+  /// worker has not passed its oldest event. With one worker it is always true.
   bool ready(Sequence sequence) const {
     return settings_.workers == 1 || sequence < assembled_.load(std::memory_order_acquire) + settings_.window;
   }
 
   /// Stores the worker's part of the next event, which may be empty. A number that no link has brought is an event if the
-  /// trigger's own list has it or, without a list, if a later event of the same segment has come; such an event is built
+  /// trigger's own list has it or, without a list, if a later event of the same segment has arrived. Such an event is built
   /// empty. Each worker passes every number in order, after ready(). `absent`: the worker's bitmaps of missing links and,
-  /// after it, of removed links; read only with slot_flag::kLinksAbsent. With one worker, builds and passes on the fragment
-  /// at once, and may block on a full consumer.
+  /// after it, of removed links; read only with slot_flag::kLinksAbsent. With one worker, the call builds the fragment and
+  /// passes it on at once, and may block on a full consumer.
   void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::span<const std::uint32_t> absent,
             std::atomic<bool>& held);
 
-  /// Tells the peers that everything up to `passed` is passed, and builds the events that all workers have passed, unless a
-  /// peer does so. May block on a full consumer.
+  /// Publishes that this worker has passed everything up to `passed`, and builds the events that all workers have passed,
+  /// unless a peer is doing this. May block on a full consumer.
   void publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held);
 
   /// The number of events that this worker has published as passed and some peer has not.
@@ -110,13 +111,13 @@ class Assembler final : public FragmentOwner {
   const FragmentCounters& counters(std::uint32_t worker) const { return counters_[worker]; }
   /// Global id of the run's first event; all ones before that event. Any thread.
   std::uint64_t first_event() const { return first_event_.load(std::memory_order_relaxed); }
-  /// For one link of the ROB, any thread: events built without it because it was missing or removed.
+  /// Counts of one link of the ROB, any thread: the events built without it because it was missing or removed.
   std::uint64_t missing(std::size_t link) const { return absences_[link].missing.get(); }
   std::uint64_t left_out(std::size_t link) const { return absences_[link].left_out.get(); }
 
  private:
   struct alignas(base::kCacheLine) Passed {
-    std::atomic<Sequence> sequence{0};  // every number up to this one is passed
+    std::atomic<Sequence> sequence{0};  // all numbers up to this one are passed
   };
 
   struct Absences {
@@ -149,9 +150,9 @@ class Assembler final : public FragmentOwner {
   Sequence last_built_ = 0;  // 0: none; written by the assembling worker
   std::atomic<std::uint64_t> first_event_{~std::uint64_t{0}};
   std::unique_ptr<Passed[]> passed_;
-  std::vector<std::vector<WorkerPart>> parts_;      // by worker and slot; each worker writes only its own
-  std::vector<std::vector<std::uint32_t>> absent_;  // the same for both bitmaps of each event
-  // Of the event being assembled; protected by the lock.
+  std::vector<std::vector<WorkerPart>> parts_;      // parts by worker and slot; each worker writes only its own parts
+  std::vector<std::vector<std::uint32_t>> absent_;  // both bitmaps of each event, by worker and slot
+  // About the event that is being assembled; protected by the lock:
   std::vector<const WorkerPart*> gathered_;
   std::vector<const std::uint32_t*> gathered_absent_;
   // The workers' parts of an event that all links skipped.
@@ -161,19 +162,20 @@ class Assembler final : public FragmentOwner {
   std::vector<const std::uint32_t*> skipped_bitmaps_;
   std::unique_ptr<TriggerExtractor> extractor_;
   const bool has_bcid_;
-  std::vector<std::pair<std::byte*, std::uint16_t>> bcids_;  // of each chunk: header and BCID
+  std::vector<std::pair<std::byte*, std::uint16_t>> bcids_;  // header and BCID of each chunk
   std::vector<std::uint16_t> sorted_bcids_;
   std::unique_ptr<Absences[]> absences_;
-  /// Counts events almost in a row in which a link's BCID differs from the event's.
+  /// Counts the events, almost in a row, in which a link's BCID differs from the event's.
   struct Misfits {
     Sequence last = 0;
     std::uint32_t row = 0;
   };
   std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // filled at construction
-  std::vector<Misfits> misfits_;                               // by link
+  std::vector<Misfits> misfits_;                               // one for each link
   GlobalIds global_ids_;
   alignas(base::kCacheLine) std::atomic<bool> assembling_{false};
-  alignas(base::kCacheLine) std::atomic<Sequence> assembled_{0};  // every number up to here; written under the lock
+  // All numbers up to this one are assembled; written under the lock.
+  alignas(base::kCacheLine) std::atomic<Sequence> assembled_{0};
   std::vector<std::unique_ptr<BuiltFragment>> fragments_;
   std::vector<std::unique_ptr<RecyclePool<BuiltFragment>>> pools_;
   std::unique_ptr<FragmentCounters[]> counters_;

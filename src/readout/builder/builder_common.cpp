@@ -46,7 +46,7 @@ void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_vie
   check_memory(static_cast<double>(bytes), 0, purpose, next);
 }
 
-// In floating point: the product of window, buffers and chunk size may exceed 64 bits.
+// Computed in floating point: the product of window, buffers and chunk size may exceed 64 bits.
 void check_memory(double objects, double arenas, std::string_view purpose, std::string_view next) {
   const auto available = static_cast<double>(base::available_memory_bytes());
   const double with_huge_pages = available + static_cast<double>(arenas > 0 ? base::free_huge_page_bytes() : 0);
@@ -86,7 +86,7 @@ Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window
   if (trigger_list) {
     if (auto refused = refused_by_list(fields)) throw SetupError(*std::move(refused));
   }
-  constexpr std::uint64_t kReach = 256;  // a few blocks of small chunks
+  constexpr std::uint64_t kReach = 256;  // bytes: a few blocks of small chunks
   constexpr std::uint64_t kShareOfPeriod = 16;
   const IdFormat format(fields);
   const std::uint64_t stride = std::max<std::size_t>(group_links, 1);

@@ -1,4 +1,4 @@
-// What both builders need for their settings, links and counters.
+// The common functions of both builders for their settings, links and counters.
 #pragma once
 
 #include <chrono>
@@ -26,21 +26,22 @@ void check_links(const BuilderContext& context, std::uint32_t workers);
 /// Throws SetupError (base.memory) if the machine has less free memory. `next` names the keys that reduce it.
 void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_view next);
 
-/// The same for all memory of a builder, before it is touched: `objects` in normal memory, `arenas` also in huge pages.
+/// check_memory() for all memory of a builder, before it is touched: `objects` in normal memory, `arenas` also in huge
+/// pages.
 void check_memory(double objects, double arenas, std::string_view purpose, std::string_view next);
 
-/// The same error with `next` as advice.
+/// The given error, with `next` as advice.
 Error without_memory(Error error, std::string_view next);
 
 /// The trigger's own list, for readers that are at most `entries` apart. Throws SetupError if the input has none.
 std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, std::size_t readers, std::size_t entries);
 
-/// The error of ids that cannot be aligned to a trigger list: its ids begin anew at each reset, and wide ids do not show
-/// resets.
+/// The error for ids that cannot be aligned to a trigger list: the ids of the list restart at each reset, and wide ids do
+/// not show resets.
 std::optional<Error> refused_by_list(const TriggerFields& fields);
 
-/// Settings of the sequencer for a ROB, or for a group of links in turn, from its ids and its window. Logs warnings about
-/// undetectable cases.
+/// Settings of the sequencer from ids and window, for a ROB or for a group of links in turn. Logs warnings about cases that
+/// cannot be detected.
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
                                std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list);
 
@@ -50,8 +51,8 @@ typename Settings<S>::Lines common_builder_settings() {
   return Settings<S>{
       setting(&S::timeout, "timeout",
               "Age at which an open event is closed without the links that have not delivered. It counts on the input's "
-              "clock, only while the input is drained. If only one link or card has come (GBT), the others must also "
-              "have stood still for ten times as long, at least 100 ms.",
+              "clock, only while the input is drained. If only one link or card has delivered (GBT), the others must also "
+              "have brought nothing for ten times as long, at least 100 ms.",
               {.minimum = 1000}),
       setting(&S::workers, "workers", "Threads that read and build; links (FULL mode: groups) are split evenly over them.",
               {.minimum = 1, .maximum = 256}),
@@ -61,8 +62,8 @@ typename Settings<S>::Lines common_builder_settings() {
           "What a worker does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
       setting(&S::cpus, "cpus", "CPUs that the workers are pinned to, one each; empty leaves them free.", {.maximum = 4095}),
       setting(&S::trigger_list, "trigger_list",
-              "Align to the trigger's own list of L1 ids (TTC link): an event that no link delivered is then still built, "
-              "flagged, empty.")}
+              "Align to the trigger's own list of L1 ids (TTC link): an event that no link delivered is then built empty, "
+              "and flagged.")}
       .list();
 }
 
@@ -92,7 +93,7 @@ void add_worker(FragmentBuilder::Status& status, const Worker& worker, const Fra
   }
 }
 
-/// Sums over all workers of a builder. Downstream counters first: built chunks were received before.
+/// Sums over all workers of a builder. Reads downstream counters first, because built chunks were received before.
 template <typename Workers>
 ChunkBytes chunk_bytes_of(const Workers& workers) {
   ChunkBytes bytes;

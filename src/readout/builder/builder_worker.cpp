@@ -75,9 +75,9 @@ BuilderWorker::Flow BuilderWorker::poll_data() {
   return Flow::more;
 }
 
-// The event clock moves only while the input is drained. It runs on the input's own time, and never leaps: after a stop of
-// the machine, events must not be overdue at once. All time since the last look counts, even if pages came between: with
-// data in a steady rhythm there are no two looks in a row that find nothing.
+// The event clock moves only while the input is drained. It follows the input's own time, and never leaps: after a stop of
+// the machine, events must not be overdue at once. All time since the last look counts, even if pages arrived in between: if
+// data arrive in a steady rhythm, two looks in a row never find the input empty.
 void BuilderWorker::tick(Flow flow) {
   const bool drained = flow != Flow::more;
   drained_ = flow == Flow::drained;
@@ -96,8 +96,8 @@ std::uint64_t BuilderWorker::input_time() {
   return passed;
 }
 
-// The clock of a full input stands, since no data can come. If chunks that wait here fill it, only time can decide on them,
-// so the process's own time counts.
+// The clock of a full input stands still, because no data can arrive. If waiting chunks fill the input, only time can decide
+// on them, so the process's own time counts.
 std::uint64_t BuilderWorker::time_while_full() {
   if (!keeps_input()) {
     full_at_ns_ = 0;
@@ -108,8 +108,8 @@ std::uint64_t BuilderWorker::time_while_full() {
   return before == 0 ? 0 : now - before;
 }
 
-// Counts what still comes, so that the sums are right, until the stream ends. An input that brings nothing for a second has
-// nothing more. Then the parts of open chunks that have come are counted, too.
+// Counts the remaining data until the stream ends, so that the sums are right. An input that brings nothing for a second has
+// no more data. Then the arrived parts of open chunks are counted, too.
 void BuilderWorker::give_input_up() {
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   given_up_ = true;
@@ -213,7 +213,8 @@ Standing& BuilderWorker::join(Standings& standings, std::uint64_t spacing) {
 
 void BuilderWorker::wait_for_others() {
   constexpr std::uint64_t kPatienceNs = 200'000'000;
-  const std::uint64_t clock = *quiet_until();  // two readers cannot wait for each other: one of them has reached this clock
+  // Two readers cannot wait for each other, because one of them has reached this clock.
+  const std::uint64_t clock = *quiet_until();
   base::Backoff backoff;
   mark(WaitsFor::peers);
   std::uint64_t clocks = others_->clocks();

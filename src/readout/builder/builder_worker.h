@@ -1,5 +1,5 @@
-// The common part of both builders' workers: the thread's loop (read, hold back, obey, look at the clock, drain) and its
-// counters.
+// The common part of both builders' workers: the thread's loop (read, hold back, obey commands, look at the clock, drain)
+// and its counters.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ class BuilderWorker {
     int cpu = -1;  ///< the thread is pinned to this CPU unless negative
     std::string thread_name = "rodeo-worker";
     std::size_t waiting_chunks = 1024;  ///< chunks of a link whose event is not known yet
-    std::size_t waiting_bytes = 0;      ///< memory for copies of them; 0: their pages are kept
+    std::size_t waiting_bytes = 0;      ///< memory for copies of waiting chunks; 0: their pages are kept
   };
 
   virtual ~BuilderWorker() = default;
@@ -46,7 +46,7 @@ class BuilderWorker {
 
   /// Removes or restores a link, between two pages. Any thread.
   void command(std::size_t link, LinkState state);
-  /// Ends run(): the worker waits for nothing more, and counts what the input still has as given up. Any thread.
+  /// Ends run(): the worker does not wait any more, and counts the rest of the input as given up. Any thread.
   void give_up() { told_to_give_up_.store(true, std::memory_order_release); }
 
   // Read by any thread.
@@ -59,7 +59,7 @@ class BuilderWorker {
   std::uint64_t open_events() const { return open_events_.get(); }
   virtual double pool_fill() const = 0;
   bool held() const { return held_.load(std::memory_order_relaxed); }
-  /// What this worker waits for now, and how many chunks it has read, lost or found missing.
+  /// What this worker waits for now, and the number of chunks that it has read, lost or found missing.
   FragmentBuilder::Worker standing() const;
   double cpu_seconds() const { return cpu_.seconds(); }
 
@@ -68,22 +68,22 @@ class BuilderWorker {
 
   BuilderWorker(Settings settings, std::span<const BuilderLink> links, WorkerEquipment equipment);
 
-  /// Called in the thread, before anything else.
+  /// Called in the worker's thread, before any other function.
   virtual void begin_thread() = 0;
-  /// True while this worker should not read on.
+  /// True while this worker should not read further.
   virtual bool holds_back() { return false; }
-  /// Goes on with parked data; true if it could.
+  /// Continues with parked data; true if it made progress.
   virtual bool go_on() { return false; }
-  /// True if waiting chunks keep more pages of the input than consumers do. Without pages, no data come before time has
-  /// decided on them.
+  /// True if waiting chunks keep more pages of the input than consumers do. Without free pages, no data arrive before time
+  /// has decided on these chunks.
   virtual bool keeps_input() const { return false; }
-  /// Called when the input waits for pages. True if this worker has released something that it kept.
+  /// Called when the input waits for pages. True if this worker has released some that it kept.
   virtual bool let_go() { return false; }
   /// Builds from a page and drops it.
   virtual void take_page(Page& page) = 0;
-  /// Reads the trigger's own list as far as there is room.
+  /// Reads the trigger's own list while there is room for its entries.
   virtual void poll_list() = 0;
-  /// Called after each page, and while there is none: closes events that are complete or overdue.
+  /// Called after each page, and while there is no page: closes events that are complete or overdue.
   virtual void look(bool drained) = 0;
   virtual void set_removed(std::size_t link, bool removed) = 0;
   /// Called after give_up(): returns the pages of the input that this worker keeps.
@@ -93,31 +93,31 @@ class BuilderWorker {
 
   void lose(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes);
   void lose(const ChunkView& chunk, LostCounter reason) { lose(chunk.link, reason, 1, chunk.size); }
-  /// Counts a chunk that was not taken, by its verdict.
+  /// Counts a chunk that was refused, by its verdict.
   void lose(const ChunkView& chunk, Verdict verdict);
   /// Counts the chunks of a run that the input has handed over; returns their bytes.
   std::uint64_t receive(const ChunkRun& run);
-  /// Counts and logs what the sequencer found out about a link's place.
+  /// Counts and logs the sequencer's findings about a link's place.
   void note_place(std::size_t link, const Sequencer::Told& told);
   /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
-  /// Appends a chunk to those of its link that wait for a decision.
+  /// Appends a chunk to the waiting chunks of its link.
   void wait(const ChunkView& chunk);
-  /// Before run(): adds one of this worker's readers to those of the process. They show each other where links are after a
-  /// silence.
+  /// Adds one of this worker's readers to the readers of the process. They show each other the places of links after a
+  /// silence. Call it before run().
   Standing& join(Standings& standings, std::uint64_t spacing);
-  /// For a page of a file that comes after a silence. Waits until all readers have read the file so far, or none has read on
-  /// for 0.2 s.
+  /// For a page of a file that comes after a silence. Waits until all readers have read the file up to here, or none has
+  /// made progress for 0.2 s.
   void wait_for_others();
-  /// Of a file: up to this clock, before the current page, the input had nothing for this worker.
+  /// For a file: the clock up to which, before the current page, the input had no data for this worker.
   std::optional<std::uint64_t> quiet_until() const {
     return equipment_.player == nullptr ? std::nullopt : std::optional(equipment_.player->quiet_until());
   }
-  /// True if the last look found nothing to read.
+  /// True if the last look at the input found no data.
   bool drained() const { return drained_; }
   /// True if give_up() was called.
   bool gives_up() const { return told_to_give_up_.load(std::memory_order_acquire); }
-  /// Sets what this worker waits for from now on.
+  /// Sets what this worker waits for.
   void mark(WaitsFor what) { waits_for_.store(what, std::memory_order_relaxed); }
 
   const Settings settings_;
@@ -140,7 +140,7 @@ class BuilderWorker {
   LostCounters lost_bytes_;
   WorkerCounters counters_;
   base::Gauge<std::uint64_t> open_events_;
-  std::atomic<bool> held_{false};  // waits for consumers, or for a slower peer
+  std::atomic<bool> held_{false};  // true while the worker waits for consumers, or for a slower peer
   bool given_up_ = false;          // chunks are only counted
 
  private:
@@ -152,11 +152,11 @@ class BuilderWorker {
   void give_input_up();
   void obey();
 
-  const Standings* others_ = nullptr;  // null: none
+  const Standings* others_ = nullptr;  // the readers of the process; null: no others
   std::vector<Standing*> own_standings_;
   bool drained_ = false;
   std::uint64_t input_clock_ = 0;
-  std::uint64_t full_at_ns_ = 0;  // steady time of the last look at an input that waiting chunks fill; 0: they do not
+  std::uint64_t full_at_ns_ = 0;  // steady time of the last look at an input that is full of waiting chunks; 0: it is not
   std::atomic<WaitsFor> waits_for_{WaitsFor::nothing};
   std::atomic<bool> told_to_give_up_{false};
   std::mutex command_mutex_;

@@ -12,8 +12,8 @@ namespace rodeo::readout {
 /// Payload bytes of chunks. received = built + the sum of `lost`.
 struct ChunkBytes {
   std::uint64_t received = 0;  ///< bytes that the input handed over
-  std::uint64_t built = 0;     ///< of these, bytes in fragments
-  /// Bytes in no fragment: of lost chunks by reason, and "cut" for bytes cut off chunks in fragments.
+  std::uint64_t built = 0;     ///< the part of these bytes that is in fragments
+  /// Bytes in no fragment: the bytes of lost chunks by reason, and "cut" for bytes that were cut off chunks in fragments.
   std::vector<NamedCounter> lost = {};
 
   std::uint64_t lost_sum() const {

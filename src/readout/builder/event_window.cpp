@@ -52,8 +52,8 @@ void EventWindow::open_to(Sequence to) {
   }
 }
 
-// Waits until others give back buffers or ring places. Names as cause the peers if they owe at least half of `room`, else
-// the consumers.
+// Waits until others return buffers or ring places. The cause is the peers if they owe at least half of `room`, else the
+// consumers.
 template <typename Ready>
 void EventWindow::wait_for_room(std::uint64_t room, const Ready& ready) {
   if (ready()) return;
@@ -71,7 +71,7 @@ bool EventWindow::make_buffer(Sequence wanted_by) {
   // The worker waits for buffers in consumers' hands (back-pressure). If all are in open events, the oldest must close.
   if (store_->open_buffers() < store_->pool().total()) {
     tell();  // some buffers may be in events that wait only for this call
-    // Divided by the most buffers of an event: in doubt, the peers count as the cause rather than the consumers.
+    // Divided by the most buffers of an event, so in doubt the peers count as the cause.
     wait_for_room((store_->pool().total() - store_->open_buffers()) / store_->most_buffers(),
                   [&] { return store_->pool().in_use() < store_->pool().total(); });
     return true;
@@ -104,7 +104,7 @@ std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chu
 
 bool EventWindow::append_one(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk,
                              std::uint8_t felix_status, std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags) {
-  // Making room may close events, also this one. The chunk is then late, which the caller counts as overflow.
+  // Making room may close events, even this one. The chunk is then late, and the caller counts it as overflow.
   EventSlot& slot = ring_[sequence & mask_];
   OpenEvent& event = events_[sequence & mask_];
   auto header = std::bit_cast<ChunkHeader>(link.header);
@@ -163,7 +163,8 @@ void EventWindow::set_active_links(std::uint32_t links) {
 void EventWindow::force_oldest(std::uint16_t reason) {
   EventSlot& slot = ring_[oldest_ & mask_];
   if (slot.remaining != 0) {
-    slot.missing = static_cast<std::uint16_t>(slot.missing + slot.remaining);  // links that have not reached this event
+    // Links that have not reached this event count as missing.
+    slot.missing = static_cast<std::uint16_t>(slot.missing + slot.remaining);
     slot.remaining = 0;
     slot.flags |= reason;
   }
@@ -173,7 +174,7 @@ void EventWindow::force_oldest(std::uint16_t reason) {
 
 void EventWindow::reach(Sequence end) {
   if (end > reached_) {
-    // Events opened after the last look are young anyway.
+    // Events opened after the last look are still young.
     const Sequence stale_end = std::min(end, looked_at_);
     for (Sequence s = std::max(reached_, oldest_); s < stale_end; ++s) events_[s & mask_].opened_at = event_clock_;
     reached_ = end;
@@ -240,7 +241,7 @@ void EventWindow::look_up(EventSlot& slot, OpenEvent& event) const {
   slot.flags |= slot_flag::kBcidKnown;
 }
 
-// Notes the worker's links that are not in the event: those that did not deliver, and those that were removed.
+// Notes the worker's links that are not in the event: those that did not deliver a chunk, and those that were removed.
 void EventWindow::note_absent(EventSlot& slot, const OpenEvent& event) {
   if (slot.missing == 0 && oldest_ >= settled_) {
     std::fill_n(absent_.begin(), removed_.size(), 0U);

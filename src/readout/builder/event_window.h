@@ -26,12 +26,12 @@ namespace rodeo::readout {
 /// The calls of the window to its worker, once per event.
 class EventWindowHost {
  public:
-  /// Fills in the data of an event from its first chunk, which this link brings; returns slot flags.
+  /// Fills in the data of an event from its first chunk, which belongs to this link; returns slot flags.
   virtual std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) = 0;
-  /// This many bytes of a chunk in an event had no room.
+  /// Reports that this many bytes of a chunk in an event had no room.
   virtual void cut(std::size_t bytes) = 0;
   /// Says what the worker waits for: memory in consumers' hands (Sequencer::kConsumers), or peers that have not passed its
-  /// events (kRoom), which must not wait for this worker then. kNothing: it works.
+  /// events (kRoom). Those peers must not wait for this worker then. kNothing: it works.
   virtual void set_waiting(std::size_t with) = 0;
 
  protected:
@@ -42,7 +42,7 @@ class EventWindow {
  public:
   struct Settings {
     std::uint32_t worker = 0;
-    std::uint64_t size = 16384;  ///< open events; a power of two
+    std::uint64_t size = 16384;  ///< number of open events; a power of two
   };
 
   EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<const GbtLink> links,
@@ -62,10 +62,10 @@ class EventWindow {
   const RecyclePool<Slice>& pool() const { return store_->pool(); }
   const SliceStore& store() const { return *store_; }
 
-  /// A link was removed or restored: the number of links in events opened from now on.
+  /// Sets the number of links in events that are opened from now on, after a link was removed or restored.
   void set_active_links(std::uint32_t links);
 
-  /// Opens all events up to this one. A full window closes its oldest as incomplete.
+  /// Opens all events up to this one. A full window closes its oldest event as incomplete.
   void advance(Sequence to) {
     if (to > head_ || !begun()) open_to(to);
   }
@@ -90,7 +90,7 @@ class EventWindow {
     std::memcpy(out + record - 4, &padding, 4);
     std::memcpy(out, &header, 8);
     for (std::uint32_t at = 0; at + 16 <= size; at += 16) std::memcpy(out + 8 + at, chunk + at, 16);
-    std::memcpy(out + 8 + size - 16, chunk + size - 16, 16);  // overlaps bytes that are there already
+    std::memcpy(out + 8 + size - 16, chunk + size - 16, 16);  // overlaps bytes that were copied already
     slot.write = out + record;
     slot.remaining -= 1;
     slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ bcid));
@@ -101,7 +101,7 @@ class EventWindow {
   bool append_one(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, std::uint8_t felix_status,
                   std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags);
 
-  /// The BCID of an event's first chunk; empty if no chunk has come, or if the event was closed too long ago.
+  /// The BCID of an event's first chunk; empty if no chunk has arrived, or if the event was closed too long ago.
   std::optional<std::uint16_t> bcid(Sequence number) const {
     if (!begun() || number > head_ || number + settings_.size <= head_) return std::nullopt;
     const EventSlot& slot = ring_[number & mask_];
@@ -111,32 +111,32 @@ class EventWindow {
   /// Counts the link as missing in the open events [from, to).
   void skip(Sequence from, Sequence to);
 
-  /// The link is removed: open events from `from` on, which it has not delivered, are built without it.
+  /// Removes the link: open events from `from` on, to which it has not delivered, are built without it.
   void leave(Sequence from);
 
-  /// Closes the oldest events as long as they lack no link. The peers learn of it by tell().
+  /// Closes the oldest events while they lack no link. tell() informs the peers.
   void publish_ready() {
     if (begun() && ready()) publish_run();
   }
 
-  /// Tells the peers which events are closed, and assembles the events that all workers have closed. Once per page is
-  /// enough: each call moves a cache line to a peer's core and back.
+  /// Informs the peers of closed events, and assembles the events that all workers have closed. Once per page is enough:
+  /// each call moves a cache line to a peer's core and back.
   void tell() {
     if (told_ != oldest_) tell_now();
   }
 
-  /// Closes the oldest event as it is, with a reason (slot_flag), and tells the peers.
+  /// Closes the oldest event as it is, with a reason (slot_flag), and informs the peers.
   void force_oldest(std::uint16_t reason);
 
   /// Called with each look at the clock. `end`: the first number that at most one link has reached. The age of events before
-  /// `end` counts from the arrival of the second link, so a link whose numbers run ahead makes no other link late.
+  /// `end` counts from the arrival of the second link: so a link whose numbers are too high does not make other links late.
   void reach(Sequence end);
 
   /// True if the oldest event is older than the time-out (event clock, ns). If only the foremost link has reached the event,
-  /// the others must also have stood still for ten time-outs and kLonePatienceNs.
+  /// the other links must also have brought nothing for ten time-outs and for kLonePatienceNs.
   bool overdue(std::uint64_t timeout_ns) const;
 
-  /// Sets both clocks: opened events get the event clock, closed ones the steady time of the page's hand-over.
+  /// Sets both clocks: the event clock for opened events, and the steady time of the page's hand-over for closed events.
   void set_clocks(std::uint64_t event_clock, std::uint64_t page_time_ns) {
     event_clock_ = event_clock;
     page_time_ns_ = page_time_ns;
@@ -145,7 +145,7 @@ class EventWindow {
  private:
   static constexpr std::uint64_t kLonePatienceNs = 100'000'000;
 
-  // The oldest event lacks no link, and the trigger's list has reached it.
+  // True if the oldest event lacks no link, and the trigger's list has reached it.
   bool ready() const {
     return oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0 && (book_ == nullptr || oldest_ < book_->end());
   }
@@ -165,20 +165,20 @@ class EventWindow {
   const std::uint64_t mask_;
   const std::unique_ptr<SliceStore> store_;
   const std::span<const GbtLink> links_;
-  const std::size_t first_link_;   // its position in the ROB
-  const TriggerBook* const book_;  // null without a list
+  const std::size_t first_link_;   // position in the ROB of the worker's first link
+  const TriggerBook* const book_;  // null if there is no list
   Assembler& assembler_;
   WorkerProgress& progress_;
-  std::atomic<bool>& held_;  // the worker waits for consumers or for a slower peer
+  std::atomic<bool>& held_;  // true while the worker waits for consumers or for a slower peer
   EventWindowHost& host_;
   std::unique_ptr<EventSlot[]> ring_;
   std::unique_ptr<OpenEvent[]> events_;
   Sequence oldest_ = 0;
-  Sequence told_ = 0;  // the oldest event when the peers were last told
+  Sequence told_ = 0;  // the oldest event when the peers were informed last
   Sequence head_ = static_cast<Sequence>(-1);
   std::uint32_t active_links_ = 0;
   Sequence reached_ = 0;          // the first number that at most one link reached
-  std::uint64_t reached_at_ = 0;  // on the event clock
+  std::uint64_t reached_at_ = 0;  // event clock when reached_ was set
   Sequence looked_at_ = 0;        // first number that was not open at the last look
   std::uint64_t event_clock_ = 0;
   std::uint64_t page_time_ns_ = 0;
@@ -186,7 +186,7 @@ class EventWindow {
   std::vector<std::uint8_t> seen_;
   std::vector<std::uint32_t> absent_;   // bitmaps of the event being published: missing, then removed links
   std::vector<std::uint32_t> removed_;  // the bitmap of removed links for events from settled_ on
-  Sequence settled_ = 0;                // first event opened after the last change of links
+  Sequence settled_ = 0;                // first event that was opened after the last change of links
 };
 
 }  // namespace rodeo::readout

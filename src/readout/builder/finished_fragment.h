@@ -1,4 +1,4 @@
-// The status that a builder gives to a fragment, and the counters for it: equal in both modes.
+// The status that a builder gives to a fragment, and the counters for it: the same in both modes.
 #pragma once
 
 #include <cstddef>

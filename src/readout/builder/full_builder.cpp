@@ -12,9 +12,9 @@
 namespace rodeo::readout {
 namespace {
 
-// Most chunks of a link that may wait. Each keeps a page of the input's memory. They suffice to follow a link alone
-// (Sequencer::may_follow). With the trigger's list they let the list be behind by half of the window, at most by twice the
-// contents of a card. `links`: of the smallest group.
+// The most chunks of a link that may wait. Each of them keeps a page of the input's memory. The number is enough to follow a
+// link alone (Sequencer::may_follow). With the trigger's list, the list may be behind by half of the window, at most by
+// twice the contents of a card. `links`: number of links in the smallest group.
 std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
   constexpr std::size_t kEnoughForMost = 128;
   constexpr std::size_t kMostListed = 8192;
@@ -22,7 +22,7 @@ std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
   return std::max(2 * rules.reach / std::max<std::size_t>(links, 2) + rules.step + 4, kEnoughForMost);
 }
 
-// How far one worker may read the trigger's list ahead of another, in units of a worker's own book.
+// The most entries that one worker may read the trigger's list ahead of another, in units of a worker's own book.
 constexpr std::size_t kBooksApart = 4;
 
 }  // namespace
@@ -98,7 +98,7 @@ void FullBuilder::give_up() {
 bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
 void FullBuilder::share(Standings& standings) {
-  if (list_ != nullptr) return;  // the list decides
+  if (list_ != nullptr) return;  // the trigger's list decides
   for (const auto& worker : workers_) worker->share(standings);
 }
 
@@ -119,7 +119,7 @@ FragmentBuilder::Status FullBuilder::status() const {
       status.first_event = std::min(status.first_event, group.known.first);
     }
   }
-  // Groups carry the same events. At the end, a group with fewer has lost some, unless all its links were removed.
+  // Groups carry the same events. At the end, a group with fewer events has lost some, unless all its links were removed.
   status.events = events_of_all(known);
   for (const FullWorker::GroupEvents& group : groups)
     status.skipped += group.skipped + (joined_ && group.has_links ? status.events - group.known.count : 0);
@@ -135,12 +135,13 @@ void register_full_builder(Registry& registry) {
               "window gives up its oldest gap.",
               {.minimum = 64, .maximum = 1 << 24}),
       setting(&S::step_limit, "step_limit",
-              "Most chunks that a link may leave out if the next confirms it. A larger step is believed only if the other "
-              "links take it, too.",
+              "Most chunks that a link may leave out if the next confirms it. A larger step is accepted only if the other "
+              "links make it, too.",
               {.minimum = 1, .maximum = 4096}),
       setting(&S::fragments, "fragments", "Fragments of each worker that consumers can hold at once.",
               {.minimum = 16, .maximum = 1 << 24}),
-      setting(&S::copies, "copies", "Of these, fragments that have memory for a copy of their chunk; 0 never copies.",
+      setting(&S::copies, "copies",
+              "Fragments among them that have memory for a copy of their chunk. 0: chunks are never copied.",
               {.maximum = 1 << 20}),
       setting(&S::copy_bytes, "copy_size", "Largest chunk that is copied.",
               {.minimum = 64, .maximum = 1 << 26, .unit = Unit::bytes}),

@@ -15,10 +15,10 @@ namespace rodeo::readout {
 struct FullSettings {
   std::uint32_t workers = 1;
   std::chrono::nanoseconds timeout{10'000'000};
-  std::uint64_t window = 16384;  ///< per group; rounded up to a power of two
+  std::uint64_t window = 16384;  ///< window of each group; rounded up to a power of two
   std::uint32_t step_limit = 8;
-  std::size_t fragments = 4096;  ///< of each worker: most that consumers can hold at once
-  std::size_t copies = 256;      ///< of these, fragments with memory for a copy
+  std::size_t fragments = 4096;  ///< fragments of each worker: the most that consumers can hold at once
+  std::size_t copies = 256;      ///< number of fragments that have memory for a copy
   std::size_t copy_bytes = 16384;
   double copy_above = 0.75;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
@@ -44,7 +44,7 @@ class FullBuilder final : public FragmentBuilder, public CountsBytes, public Kno
  private:
   std::uint64_t window_ = 0;
   std::atomic<bool> joined_{false};
-  std::unique_ptr<TriggerList> list_;  // null without a list
+  std::unique_ptr<TriggerList> list_;  // null if there is no list
   std::vector<std::unique_ptr<FullWorker>> workers_;
   std::vector<std::jthread> threads_;
 };

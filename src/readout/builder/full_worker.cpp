@@ -11,8 +11,8 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kAskedBytes = 256;
-// When pages run out, chunks wait until the list has not moved for this many time-outs. A silent group's events are opened
-// after one, closed after two.
+// When pages run out, chunks wait until the list has not moved for this many time-outs. The events of a silent group are
+// opened after one time-out, and closed after two.
 constexpr std::uint64_t kListPatience = 8;
 
 }  // namespace
@@ -70,7 +70,7 @@ void FullWorker::take_page(Page& page) {
   for (const auto& group : groups_) after_silence |= group->sequencer.read(0, clock, quiet_until());
   if (after_silence) wait_for_others();
   for (const ChunkRun& run : page.runs) {
-    // The hardware prefetches within a chunk; this prefetches the first lines of the next one.
+    // The hardware prefetches within a chunk; this prefetches the first lines of the next chunk.
     const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
     for (std::size_t at = 0; at < kAskedBytes; at += base::kCacheLine) __builtin_prefetch(next + at);
     process_run(page, run);
@@ -93,7 +93,8 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
     const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
-    const std::uint32_t taken = std::min(got, good + 1);  // the good ones and, if there is one, the corrupt one after them
+    // The good chunks and, if there is one, the corrupt chunk after them.
+    const std::uint32_t taken = std::min(got, good + 1);
     for (std::uint32_t i = 0; i < taken; ++i) {
       const std::uint8_t rodeo_status = i == good ? chunk_flag::kCorrupt : 0;
       handle(view_of(run, at + i, ids_[i], bcids_[i], rodeo_status, &page));
@@ -158,7 +159,7 @@ void FullWorker::settle(Group& group) {
   }
 }
 
-// Builds a chunk whose event is known, unless the event has come already or is another link's turn.
+// Builds a chunk whose event is known, unless the event already has a chunk or belongs to another link's turn.
 void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
   const std::size_t place = places_[chunk.link].place;
   if (sequence < group.events.oldest())
@@ -235,13 +236,13 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   push(group, fragment, flags);
 }
 
-// Refers to the chunk in the input's memory, or to a copy.
+// Makes the fragment refer to the chunk in the input's memory, or to a copy.
 void FullWorker::refer_to(FullFragment& fragment, const ChunkView& chunk, std::uint8_t rodeo_status) {
   store_chunk_header(
       fragment.header,
       {.felix_status = chunk.felix_status, .rodeo_status = rodeo_status, .link_id = builder_links_[chunk.link].link_id},
       chunk.size);
-  std::byte* bytes = const_cast<std::byte*>(chunk.data);  // handed out as not writable
+  std::byte* bytes = const_cast<std::byte*>(chunk.data);  // passed on as memory that must not be written
   fragment.writable = copying_ && fragment.copy != nullptr && chunk.size <= full_.copy_bytes;
   if (fragment.writable) {
     std::memcpy(fragment.copy, chunk.data, chunk.size);
@@ -323,7 +324,7 @@ void FullWorker::poll_list() {
   }
 }
 
-// The number of chunks whose event is not known yet. Each keeps a page of the input.
+// The number of chunks whose event is not known yet. Each of them keeps a page of the input.
 std::size_t FullWorker::kept() const {
   std::size_t kept = waiting_.total();
   for (const auto& group : groups_) kept += group->strays();
@@ -332,10 +333,10 @@ std::size_t FullWorker::kept() const {
 
 bool FullWorker::keeps_input() const { return kept() > pool_.in_use(); }
 
-// If waiting chunks keep more of the input's memory than fragments do, no data will come that decide on them. The link with
-// most of them loses its oldest chunk, unless more have strayed. With the list, a group may wait for itself: its chunks keep
-// its oldest event open, so the list cannot go on. Then its oldest chunk ends. If the list waits for another group, or has
-// no more entries, time decides (tick()), and after many time-outs a chunk ends, too.
+// If waiting chunks keep more of the input's memory than fragments do, no data will arrive that decide on them. Then the
+// link with most waiting chunks loses its oldest one, unless there are more strays. With the list, a group may wait for
+// itself: its chunks keep its oldest event open, so the list cannot advance. Then its oldest chunk is given up. If the list
+// waits for another group, or has no more entries, time decides (tick()); after many time-outs a chunk is given up, too.
 bool FullWorker::let_go() {
   if (!keeps_input()) return false;
   const auto waits_for_itself = [&](const Group& group) { return !group.sequencer.has_room(group.oldest()); };
@@ -361,7 +362,7 @@ bool FullWorker::let_go() {
   Group& group = *places_[ends].group;
   group.sequencer.end_oldest(places_[ends].place, decisions_);
   apply(ends);
-  settle(group);  // later chunks may be decided now
+  settle(group);  // later chunks may be decidable now
   return true;
 }
 
@@ -380,8 +381,8 @@ void FullWorker::let_all_go() {
   }
 }
 
-// Gaps age on the event clock, as in GBT mode. If the input's memory is used up and nothing has come for two time-outs, time
-// decides nothing more on the waiting chunks: those that keep the memory end.
+// Gaps age on the event clock, as in GBT mode. If the input's memory is used up and no data have arrived for two time-outs,
+// time cannot decide on the waiting chunks any more: those that keep the memory are given up.
 void FullWorker::look(bool drained) {
   if (drained && event_clock_ >= fed_at_ + 2 * settings_.timeout_ns && equipment_.stream->memory_fill() > full_.copy_above)
     let_go();
@@ -411,7 +412,7 @@ void FullWorker::look(bool drained) {
   open_events_.set(open);
 }
 
-// Events of the list that no link has come to, while all links were silent for the time-out, are gaps like others.
+// Events of the list that no link has reached, while all links were silent for the time-out, are gaps like others.
 void FullWorker::open_listed(Group& group) {
   const Sequence end = group.sequencer.book().end();
   if (event_clock_ < group.listed_at + settings_.timeout_ns) return;
@@ -430,7 +431,8 @@ void FullWorker::finish() {
     for (const auto& each : groups_) {
       Group& group = *each;
       if (list_ != nullptr && all_listed) group.sequencer.end_of_list();
-      // Links open segments and gaps for each other: repeated until nothing changes. Chunks beyond the list wait on.
+      // Links open segments and gaps for each other, so this is repeated until nothing changes. Chunks beyond the list
+      // continue to wait.
       for (std::size_t before = ~std::size_t{0}; before != waiting_.total();) {
         before = waiting_.total();
         for (std::size_t place = 0; place < group.members.size(); ++place) {

@@ -21,30 +21,30 @@ namespace rodeo::readout {
 struct FullFragment : Fragment {
   FullFragment* next_free = nullptr;
   RecyclePool<FullFragment>* pool = nullptr;
-  Page* page = nullptr;       ///< referenced, unless the chunk was copied
-  std::byte* copy = nullptr;  ///< its memory for a copy; null: it has none
+  Page* page = nullptr;       ///< page of the chunk, with a reference; null if the chunk was copied
+  std::byte* copy = nullptr;  ///< memory of this fragment for a copy; null: it has none
   FragmentPart storage[3];
   std::byte header[chunk_header_bytes(kLongChunkBytes)];
   std::byte padding[4] = {};
-  std::vector<std::uint32_t> absent;  ///< both bitmaps, of the links of the largest group
+  std::vector<std::uint32_t> absent;  ///< both bitmaps, for the links of the largest group
 };
 
 class FullWorker final : public BuilderWorker, public FragmentOwner {
  public:
   struct FullSettings {
-    SourceId source_id;  ///< of group 0; group g adds g
+    SourceId source_id;  ///< source id of group 0; group g adds g
     std::size_t fragments = 4096;
-    std::size_t copies = 0;      ///< fragments that have memory for a copy
+    std::size_t copies = 0;      ///< number of fragments that have memory for a copy
     std::size_t copy_bytes = 0;  ///< largest chunk that is copied
     double copy_above = 0.75;    ///< fill of the input's memory above which chunks are copied
   };
 
-  /// `sequencing`: for every group. `list`: has a reader with this worker's index; null if there is no list. Throws
+  /// `sequencing`: settings of every group. `list`: has a reader with this worker's index; null if there is no list. Throws
   /// SetupError if there is not enough memory.
   FullWorker(const Settings& settings, const FullSettings& full, const Sequencer::Settings& sequencing,
              std::span<const BuilderLink> links, WorkerEquipment equipment, TriggerList* list, FragmentConsumer& consumer);
 
-  /// Adds its groups to the readers of the process. Before run().
+  /// Adds the worker's groups to the readers of the process. Call it before run().
   void share(Standings& standings);
 
   void reclaim(Fragment& fragment) noexcept override;
@@ -52,10 +52,10 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   const FragmentCounters& fragments() const { return fragment_counters_; }
   double pool_fill() const override { return static_cast<double>(pool_.in_use()) / static_cast<double>(pool_.total()); }
 
-  /// Events of one group; any thread.
+  /// The events of one group; any thread.
   struct GroupEvents {
     KnownEvents known;
-    std::uint64_t skipped = 0;  ///< of these, in no fragment
+    std::uint64_t skipped = 0;  ///< known events in no fragment
     bool has_links = false;     ///< true if some of its links are not removed
   };
   std::vector<GroupEvents> group_events() const;
@@ -64,7 +64,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   using Group = FullGroup;
   struct LinkPlace {
     Group* group = nullptr;
-    std::size_t place = 0;  ///< within the group
+    std::size_t place = 0;  ///< position within the group
   };
 
   void begin_thread() override { pool_.own(); }
@@ -92,7 +92,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   void push(Group& group, FullFragment& fragment, std::uint32_t flags);
 
   const FullSettings full_;
-  TriggerList* const list_;  // null: none
+  TriggerList* const list_;  // null: there is no list
   FragmentConsumer& consumer_;
   const bool has_bcid_;
   std::vector<std::unique_ptr<Group>> groups_;
@@ -101,8 +101,8 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   RecyclePool<FullFragment> pool_;
   base::Arena copy_memory_;
   bool copying_ = false;
-  std::uint64_t fed_at_ = 0;         // event clock when the last page came
-  std::uint64_t list_moved_at_ = 0;  // event clock when the last entries of the list came
+  std::uint64_t fed_at_ = 0;         // event clock when the last page arrived
+  std::uint64_t list_moved_at_ = 0;  // event clock when the last entries of the list arrived
   FragmentCounters fragment_counters_;
 };
 

@@ -14,9 +14,9 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr std::uint64_t kSmallestWindow = 256;  // a batch of a run and the gap before an epoch fit several times
-// Least memory of each link for chunks whose event is not known yet; untouched until needed. A card may deliver superpages
-// of one link, a megabyte or more each, before any of another.
+constexpr std::uint64_t kSmallestWindow = 256;  // a batch of a run, and the gap before an epoch, fit several times
+// Least memory of each link for chunks whose event is not known yet; it is not touched before it is needed. A card may
+// deliver superpages of one link, a megabyte or more each, before those of another.
 constexpr std::size_t kLeastWaitingBytes = 32 * 1024;
 constexpr std::size_t kMostWaitingBytes = 8 * 1024 * 1024;
 
@@ -57,8 +57,8 @@ const Settings<GbtSettings>& gbt_settings() {
               "Buffers that a slice may have after its first. A chunk that does not fit is cut, flagged and counted.",
               {.maximum = 64}),
       setting(&S::step_limit, "step_limit",
-              "Most events that a link may leave out between two chunks. A larger step is believed only if the other links "
-              "take it, too.",
+              "Most events that a link may leave out between two chunks. A larger step is accepted only if the other links "
+              "make it, too.",
               {.minimum = 1, .maximum = 128}),
       setting(&S::sort_links, "sort_links",
               "Put the chunks of a fragment in the order of their link ids. Without it their order is not defined."),
@@ -66,7 +66,7 @@ const Settings<GbtSettings>& gbt_settings() {
   return settings;
 }
 
-// Checks all memory before any is touched: slots and fragments in normal memory, slices in arenas.
+// Checks all memory before any of it is touched: slots and fragments in normal memory, slices in arenas.
 void check_all_memory(const GbtSettings& settings, std::size_t links) {
   const std::uint64_t parts = std::uint64_t{settings.workers} * (1 + settings.max_extensions);
   const std::uint64_t bitmaps = 2 * sizeof(std::uint32_t) * ((links + 31) / 32 + 1);
@@ -146,7 +146,7 @@ void GbtBuilder::start() {
   try {
     for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
   } catch (...) {
-    // Workers wait for the end of all peers, including those that never started.
+    // Workers wait for the end of all peers, so the peers that never started must end here.
     for (std::size_t i = threads_.size(); i < workers_.size(); ++i) {
       rob_->leave(i);
       progress_[i].drained = progress_[i].ended = true;
@@ -164,7 +164,7 @@ void GbtBuilder::give_up() {
 bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
 void GbtBuilder::share(Standings& standings) {
-  if (rob_->sequencer.settings().listed) return;  // the list decides
+  if (rob_->sequencer.settings().listed) return;  // the trigger's list decides
   for (const auto& worker : workers_) worker->share(standings);
 }
 

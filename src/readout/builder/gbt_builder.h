@@ -23,17 +23,18 @@ struct GbtSettings {
   std::uint32_t max_extensions = 4;
   std::uint32_t step_limit = 8;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  std::vector<int> cpus = {};  ///< one per worker, or empty
+  std::vector<int> cpus = {};  ///< one CPU for each worker, or empty
   bool trigger_list = false;
   bool sort_links = false;
 
-  /// Throws SetupError.
+  /// Reads the settings. Throws SetupError.
   static GbtSettings from(const Parameters& parameters);
 
-  /// The most links of any worker.
+  /// The highest number of links of one worker.
   std::size_t links_per_worker(std::size_t links) const { return (links + workers - 1) / workers; }
 
-  /// Chunks of this size that a worker's slice of an event can hold, with extensions. A chunk is never split over buffers.
+  /// The number of chunks of this size that a worker's slice of an event can hold, with extensions. A chunk is never split
+  /// over buffers.
   std::size_t chunks_per_slice(std::size_t links, std::size_t bytes) const;
 };
 

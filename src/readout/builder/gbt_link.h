@@ -1,4 +1,4 @@
-// The data of a GBT worker about one link.
+// The data that a GBT worker has about one link.
 #pragma once
 
 #include "readout/sequence/sequencer.h"
@@ -9,9 +9,9 @@ struct GbtLink : LinkSequence {
   Sequence rejoin = 0;        ///< after a restore: events below this are built without the link
   std::uint64_t skipped = 0;  ///< events left out before the last unexpected chunk
   std::uint32_t waiting = 0;  ///< chunks whose event is not known yet
-  std::uint32_t strays = 0;   ///< chunks in a row that were out of sequence
+  std::uint32_t strays = 0;   ///< chunks out of sequence, in a row
 
-  /// The event of its next chunk, if the waiting chunks are in sequence.
+  /// The event of the link's next chunk, if the waiting chunks are in sequence.
   Sequence coming() const { return position() + waiting; }
 };
 

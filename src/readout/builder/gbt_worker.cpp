@@ -11,7 +11,7 @@ namespace rodeo::readout {
 namespace {
 
 // Another thread or a card has written the input's memory, and inputs place their runs one after the other. So this
-// prefetches as much memory as the run covers, a little way ahead. Beyond the page's end that is harmless.
+// prefetches memory a little way ahead, as much as the run covers. A prefetch beyond the page's end is harmless.
 inline void ask_ahead(const ChunkRun& run) {
   constexpr std::size_t kAheadBytes = 4096;
   constexpr std::size_t kMostAsked = 2048;  // the hardware prefetches longer runs by itself
@@ -21,7 +21,7 @@ inline void ask_ahead(const ChunkRun& run) {
     __builtin_prefetch(at);
 }
 
-constexpr std::uint32_t kStraysTold = 16;  // chunks out of sequence in a row, until the log names the link
+constexpr std::uint32_t kStraysTold = 16;  // chunks out of sequence in a row until the log names the link
 
 std::unique_ptr<GbtLink[]> make_links(std::span<const BuilderLink> links) {
   auto made = std::make_unique<GbtLink[]>(links.size());
@@ -84,12 +84,12 @@ void GbtWorker::end_page() {
   open_events_.set(window_.open_events());
 }
 
-// True if open events hold nearly all buffers: a source that reads ahead of others would close the oldest.
+// True if open events hold nearly all buffers: a source that reads ahead of the others would close the oldest event.
 bool GbtWorker::short_of_buffers() const {
   return window_.store().open_buffers() > window_.pool().total() - window_.pool().total() / 8;
 }
 
-// Takes the rest of a page as far as its source may go, and parks what remains.
+// Takes the rest of a page up to the limit of its source, and parks what remains.
 bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced) {
   bool any = false;
   balance_.begin_page(source);
@@ -128,7 +128,7 @@ bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced)
   return true;
 }
 
-// True if the worker could go on with a parked page.
+// Returns true if the worker could continue with a parked page.
 bool GbtWorker::go_on() {
   if (!balance_.parked()) return false;
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
@@ -137,7 +137,7 @@ bool GbtWorker::go_on() {
   const auto resumed = balance_.resume(event_clock_, short_of_buffers());
   if (!resumed) return false;
   set_waiting(Sequencer::kNothing);
-  if (resumed->forced) {  // no other source has anything to tell
+  if (resumed->forced) {  // no other source has data that could decide
     const std::lock_guard lock(rob_.mutex);
     for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.looked(first_reader_ + source);
   }
@@ -149,7 +149,7 @@ bool GbtWorker::go_on() {
   return gone_on;
 }
 
-// Waiting chunks are copies; parked pages are the input's.
+// Releases parked pages of the input; waiting chunks are copies, and stay.
 void GbtWorker::let_all_go() {
   while (const auto parked = balance_.resume_any()) {
     SourceBalance::Place at = parked->place;
@@ -207,7 +207,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
   window_.publish_ready();
 }
 
-// How many of the ids that were just extracted are as expected of the link, so that nothing is to be decided.
+// The number of newly extracted ids that are the expected ones of the link, so that they need no decision.
 std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const {
   const Sequence next = link.position();
   const Sequence end = std::min(link.end, window_.full());
@@ -215,7 +215,7 @@ std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std:
   return format_.consecutive(&ids_[first], static_cast<std::uint32_t>(std::min<Sequence>(n, end - next)), link.expected);
 }
 
-// For a lone chunk with the expected id: all that the general way would do.
+// Handles a single chunk with the expected id: does all that the general way would do.
 inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
   const Sequence next = link.position();
   if (run.entries != nullptr || run.status != 0 || run.size < 16 || run.size >= kLongChunkBytes ||
@@ -225,7 +225,7 @@ inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
   try {
     if (equipment_.extractor->extract(run, 0, 1, ids_.data(), bcids_.data()) != 1) return false;
   } catch (...) {
-    return false;  // the general way asks again and counts what it gets
+    return false;  // the general way calls the extractor again and counts the result
   }
   if (ids_[0] != link.expected) return false;
   if (!window_.append_short(next, formats::short_header(link.header, run.size), run.data, run.size, bcids_[0])) return false;
@@ -271,7 +271,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
   }
 }
 
-// For a chunk that needs a decision, or whose event cannot be built the fast way. `at`: index of its extracted id.
+// Handles a chunk that needs a decision, or whose event cannot be built the fast way. `at`: index of its extracted id.
 void GbtWorker::single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t at, bool corrupt) {
   const ChunkView view = view_of(run, chunk, ids_[at], bcids_[at], corrupt ? chunk_flag::kCorrupt : std::uint8_t{0});
   wait_for_peers(run.link);
@@ -308,7 +308,7 @@ void GbtWorker::apply(std::size_t position) {
     } else if (sequence < link.rejoin) {
       lose(chunk, LostCounter::link_removed);
     } else if (sequence < window_.oldest()) {
-      lose(chunk, LostCounter::late);  // making room for the event has closed it
+      lose(chunk, LostCounter::late);  // the call that made room for the chunk has closed the event
     } else {
       named_ = {decision.resets, decision.rounds, decision.base};
       if (decision.doubtful && !rob_.sequencer.settings().listed) {
@@ -330,8 +330,9 @@ void GbtWorker::apply(std::size_t position) {
 
 void GbtWorker::warn_of_strays(std::size_t position) {
   if (const auto turn = strays_.turn())
-    base::log_warning("link {} is elsewhere than all other links and not followed there; its chunks are out of sequence{}",
-                      formats::to_text(builder_links_[position].fid), turn.suffix());
+    base::log_warning(
+        "link {} is in another place than all other links, and is not followed there; its chunks are out of sequence{}",
+        formats::to_text(builder_links_[position].fid), turn.suffix());
 }
 
 // Appends a chunk to an event that is open.
@@ -347,7 +348,7 @@ void GbtWorker::deliver(GbtLink& link, Sequence sequence, const ChunkView& chunk
     lose(chunk, LostCounter::overflow);
 }
 
-// Segments have begun, the list has gone on, or time has passed: waiting chunks may be decided now.
+// Called when segments have begun, the list has advanced, or time has passed: waiting chunks may be decidable now.
 void GbtWorker::settle_all() {
   const std::uint64_t version = rob_.sequencer.version();
   const bool changed = version != version_;
@@ -388,8 +389,8 @@ void GbtWorker::cut(std::size_t bytes) {
   static base::LogThrottle throttle;
   if (const auto turn = throttle.turn())
     base::log_warning(
-        "a chunk is cut by {} bytes: its event's slice has no room. Set readout.builder.chunk_size to what links send, or "
-        "raise max_extensions{}",
+        "a chunk is cut by {} bytes: its event's slice has no room. Set readout.builder.chunk_size to the size that links "
+        "send, or raise max_extensions{}",
         bytes, turn.suffix());
 }
 
@@ -416,7 +417,7 @@ void GbtWorker::poll_list() {
   }
 }
 
-// Opens events of the list that no link has come to, while all links were silent for the time-out; they are closed in their
+// Opens events of the list that no link has reached, while all links were silent for the time-out; they are closed in their
 // turn.
 void GbtWorker::open_listed() {
   const Sequence end = rob_.sequencer.book().end();
@@ -456,7 +457,7 @@ void GbtWorker::look(bool drained) {
     }
     window_.reach(balance_.several() ? std::min(reached, balance_.reached_by_all()) : reached);
   }
-  if (!balance_.parked()) {  // chunks that parked sources have still to bring are not missing
+  if (!balance_.parked()) {  // chunks that parked sources have not brought yet are not missing
     while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
   }
   window_.publish_ready();
@@ -477,7 +478,7 @@ void GbtWorker::set_removed(std::size_t position, bool removed) {
     window_.leave(std::max(link.position(), link.rejoin));
     --active_links_;
   } else {
-    // It takes part in events that are not open yet.
+    // The link takes part in events that are not open yet.
     link.rejoin = window_.begun() ? window_.head() + 1 : 0;
     const std::lock_guard lock(rob_.mutex);
     rob_.sequencer.restore(members_[position], link.rejoin);

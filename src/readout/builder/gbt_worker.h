@@ -20,11 +20,11 @@ namespace rodeo::readout {
 
 class GbtWorker final : public BuilderWorker, private EventWindowHost, private EventBcids {
  public:
-  /// `rob` and `progress` are shared with the peers. `window`: open events, a power of two.
+  /// `rob` and `progress` are shared with the peers. `window`: number of open events, a power of two.
   GbtWorker(const Settings& settings, std::uint64_t window, std::span<const BuilderLink> links, WorkerEquipment equipment,
             std::unique_ptr<SliceStore> store, RobSequence& rob, Assembler& assembler, std::span<WorkerProgress> progress);
 
-  /// Adds its sources to the readers of the process. Before run().
+  /// Adds the worker's sources to the readers of the process. Call it before run().
   void share(Standings& standings);
 
   FragmentBuilder::Link link_status(std::size_t link) const override;
@@ -87,17 +87,17 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
 
   AppendKernel kernel_ = nullptr;
   std::uint32_t kernel_size_ = 0;
-  std::uint64_t version_ = 0;    // of the sequencer, at the last look at waiting chunks
+  std::uint64_t version_ = 0;    // version of the sequencer at the last look at waiting chunks
   std::uint64_t looked_at_ = 0;  // event clock at that look
   std::uint32_t active_links_ = 0;
-  std::size_t first_reader_ = 0;  // its first source in the sequencer
+  std::size_t first_reader_ = 0;  // position of the worker's first source in the sequencer
   struct Named {
     std::uint32_t resets = 0;
     std::uint32_t rounds = 0;
     Sequence base = 0;
   };
   Named named_;                                                    // segment of the chunk that is being appended, for name()
-  std::array<std::pair<std::uint64_t, Sequence>, 8> list_ends_{};  // event clock, end of the list then
+  std::array<std::pair<std::uint64_t, Sequence>, 8> list_ends_{};  // pairs of event clock and end of the list at that time
   std::size_t list_end_count_ = 0;
   base::LogThrottle restarts_;
   base::LogThrottle strays_;

@@ -1,4 +1,4 @@
-// A worker among its peers: how they wait for each other, follow each other, and end.
+// How a worker waits for its peers, follows them, and ends.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -6,8 +6,8 @@
 
 namespace rodeo::readout {
 
-// A worker that runs far ahead of a busy peer gains nothing: its slices would only wait for the peer's, and their memory
-// would leave the cache. With few links, slices are small and more of them may wait: a worker that stops too early sleeps
+// A worker that is far ahead of a busy peer gains nothing: its slices would only wait for the peer's, and their memory would
+// leave the cache. With few links, slices are small and more of them may wait, because a worker that stops too early sleeps
 // longer than the peer needs to catch up. A worker does not wait for a drained peer, whose links may be silent.
 bool GbtWorker::holds_back() {
   constexpr std::uint64_t kLeast = 128;
@@ -24,7 +24,7 @@ bool GbtWorker::holds_back() {
 
 // ---- what only the links of others can tell
 
-// True if the link's waiting chunks have little room left, or reach over many events.
+// True if the link's waiting chunks have little room left, or cover many events.
 bool GbtWorker::presses(std::size_t link) {
   if (waiting_.size(static_cast<LinkIndex>(link)) == 0) return false;
   if (waiting_.crowded(static_cast<LinkIndex>(link))) return true;
@@ -32,7 +32,7 @@ bool GbtWorker::presses(std::size_t link) {
   return rob_.sequencer.reaches_far(members_[link]);
 }
 
-// Tells the sequencer what the worker waits for. While it waits it reads no source; it never reads a parked one.
+// Tells the sequencer what the worker waits for. While it waits, it reads no source. It never reads a parked source.
 void GbtWorker::set_waiting(std::size_t with) {
   const bool waiting = with != Sequencer::kNothing;
   progress_[settings_.index].waiting.store(waiting, std::memory_order_relaxed);
@@ -49,21 +49,21 @@ void GbtWorker::set_waiting(std::size_t with) {
   }
 }
 
-// True if links that peers have not read so far may show where this link's chunks belong.
+// True if links that peers have not read yet may show the place of this link's chunks.
 bool GbtWorker::peers_may_tell(std::size_t link) {
   const std::lock_guard lock(rob_.mutex);
   return rob_.sequencer.may_be_told(members_[link], 0, first_reader_) ||
          rob_.sequencer.may_be_told(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
 }
 
-// True if the link presses, and this worker's own sources may show it.
+// True if the link presses, and this worker's own sources may show its place.
 bool GbtWorker::sources_may_tell(std::size_t link) {
   if (!presses(link)) return false;
   const std::lock_guard lock(rob_.mutex);
   return rob_.sequencer.may_be_told(members_[link], first_reader_, first_reader_ + balance_.sources());
 }
 
-// Before a link's waiting chunks run out of room, the worker reads the list on and waits for peers, as it does for
+// Before a link's waiting chunks run out of room, the worker reads further in the list and waits for peers, as it does for
 // consumers.
 void GbtWorker::wait_for_peers(std::size_t link) {
   if (!presses(link)) return;
@@ -73,7 +73,7 @@ void GbtWorker::wait_for_peers(std::size_t link) {
   base::Backoff backoff;
   mark(WaitsFor::peers);
   do {
-    set_waiting(members_[link]);  // again: a wait for room in this loop has ended it
+    set_waiting(members_[link]);  // set it again, because a wait for room in this loop has ended it
     backoff.idle();
     poll_list();
     settle_all();
@@ -85,7 +85,7 @@ void GbtWorker::wait_for_peers(std::size_t link) {
   progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
 }
 
-// Tells the sequencer that there is nothing more to read for now.
+// Tells the sequencer that there is nothing more to read now.
 void GbtWorker::tell_looked() {
   const std::lock_guard lock(rob_.mutex);
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
@@ -98,7 +98,7 @@ void GbtWorker::share(Standings& standings) {
     rob_.sequencer.share(first_reader_ + source, standings, join(standings, rob_.sequencer.spacing()));
 }
 
-// Tells the sequencer where its sources are. If a peer is there, the worker skips this turn.
+// Tells the sequencer the places of its sources. If a peer holds the lock, the worker skips this turn.
 void GbtWorker::tell_standing() {
   const std::unique_lock lock(rob_.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
@@ -107,7 +107,7 @@ void GbtWorker::tell_standing() {
                         drained() && balance_.parked_run(source) == nullptr);
 }
 
-// Called before a page is looked at. Only pages of files may tell of a silence.
+// Called before a page is looked at. Only pages of files can show a silence.
 void GbtWorker::tell_read() {
   bool after_silence = false;
   std::unique_lock lock(rob_.mutex, std::defer_lock);
@@ -124,7 +124,7 @@ Sequence GbtWorker::passed_by_peers() const {
   return passed;
 }
 
-// An event that no link of this worker has delivered exists all the same if a peer has passed it.
+// An event without a chunk from this worker's links exists all the same if a peer has passed it.
 void GbtWorker::follow_peers() {
   if (!window_.begun()) {
     if (!rob_.sequencer.begun()) return;
@@ -147,7 +147,7 @@ void GbtWorker::close_all() {
 
 // ---- the end
 
-// Called when no more comes from this worker's links. `give_up`: their chunks wait no longer.
+// Called when no more data come from this worker's links. `give_up`: their waiting chunks are given up.
 void GbtWorker::finish_links(bool give_up) {
   for (std::size_t i = 0; i < builder_links_.size(); ++i) {
     {
@@ -164,7 +164,7 @@ void GbtWorker::finish_links(bool give_up) {
   window_.tell();
 }
 
-// If no reader goes on, waiting chunks are to be judged by what is known.
+// False if no reader makes progress: then the waiting chunks must be judged by what is known.
 bool GbtWorker::someone_goes_on() {
   const std::lock_guard lock(rob_.mutex);
   if (rob_.sequencer.someone_goes_on()) return true;
@@ -190,7 +190,7 @@ void GbtWorker::finish() {
   poll_list();
   finish_links(false);
   mine.drained.store(true, std::memory_order_release);
-  // Chunks may only wait to see where the links of peers go, or for room after them: wait for peers while they go on.
+  // Chunks may only wait to see the links of peers, or for room after them: wait for peers while they make progress.
   base::Backoff backoff;
   mark(WaitsFor::peers);
   for (auto link = waiting_link(); link && !all(&WorkerProgress::drained) && !gives_up(); link = waiting_link()) {
@@ -221,7 +221,7 @@ void GbtWorker::finish() {
   } while (window_.begun() && rob_.sequencer.settings().listed && !gives_up() &&
            window_.head() + 1 < rob_.sequencer.book().end());
   mine.ended.store(true, std::memory_order_release);
-  // Peers may still work: pass what they pass, so that their events can be assembled.
+  // Peers may still work: pass the same events as they do, so that these can be assembled.
   for (;;) {
     const bool all_ended = all(&WorkerProgress::ended);
     const Sequence before = window_.head();

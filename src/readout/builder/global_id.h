@@ -1,4 +1,5 @@
-// Global ids of events in approximate order, from the L1 id and 24 bits of the rounds: 32-byte parts have no room for more.
+// Global ids of events in approximate order, from the L1 id and 24 bits of the rounds: a 32-byte part has no room for more
+// bits.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Recycling pool of fixed objects: one thread takes them, any thread gives them back. The object that was given back last is
-// taken first, so that a healthy run reuses memory that is still in cache.
+// Recycling pool of fixed objects: one thread takes them, any thread returns them. The object that was returned last is
+// taken first, so a healthy run reuses memory that is still in the cache.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class RecyclePool {
     ++total_;
   }
 
-  /// Takes the object given back last; an unused object only if none has come back.
+  /// Takes the object that was returned last; a new object only if none was returned.
   T* take() {
     if (hot_ == nullptr && returned_.load(std::memory_order_relaxed) != nullptr) {
       hot_ = returned_.exchange(nullptr, std::memory_order_acquire);
@@ -35,7 +35,7 @@ class RecyclePool {
     T* object = list;
     if (object == nullptr) return nullptr;
     list = object->next_free;
-    __builtin_prefetch(list);  // the thread that gave it back wrote to it
+    __builtin_prefetch(list);  // the thread that returned it wrote to it
     taken_.add(1);
     return object;
   }
@@ -55,7 +55,7 @@ class RecyclePool {
   }
 
   std::size_t total() const { return total_; }
-  /// Objects outside the pool; an estimate while threads run.
+  /// Number of objects outside the pool; an estimate while threads run.
   std::size_t in_use() const {
     const std::uint64_t given = given_here_.get() + given_elsewhere_.load(std::memory_order_relaxed);
     const std::uint64_t taken = taken_.get();
@@ -68,7 +68,7 @@ class RecyclePool {
     return owner;
   }
 
-  T* hot_ = nullptr;  // given back, the last one first
+  T* hot_ = nullptr;  // returned objects, the last one first
   T* unused_ = nullptr;
   std::size_t total_ = 0;
   base::Gauge<std::uint64_t> taken_;
@@ -77,7 +77,7 @@ class RecyclePool {
   std::atomic<std::uint64_t> given_elsewhere_{0};
 };
 
-/// Takes an object from a pool. If the pool is empty, waits for consumers to give one back (back-pressure).
+/// Takes an object from a pool. If the pool is empty, waits until a consumer returns one (back-pressure).
 template <typename Pool>
 auto* take_or_wait(Pool& pool, std::atomic<bool>& held) {
   auto* object = pool.take();

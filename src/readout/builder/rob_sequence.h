@@ -1,4 +1,4 @@
-// The sequencer of one ROB and the trigger's own list. The workers of a GBT builder share them under a lock, and ask them if
+// The sequencer of one ROB and the trigger's own list. The workers of a GBT builder share them under a lock, and use them if
 // a link does not continue as expected.
 #pragma once
 
@@ -17,9 +17,9 @@ struct RobSequence {
   RobSequence(const Sequencer::Settings& settings, std::unique_ptr<TriggerList> trigger_list)
       : sequencer(settings), list_(std::move(trigger_list)) {}
 
-  /// Reads new entries of the list, as far as the book has room behind `oldest`, the lowest number that a worker still has
-  /// open. True if there were any. `needed`: the caller needs the entries, so it waits for a peer that is reading; otherwise
-  /// it returns at once.
+  /// Reads new entries of the list while the book has room behind `oldest`, the lowest number that a worker still has open.
+  /// True if there were any. `needed`: the caller needs the entries, so it waits for a peer that is reading; otherwise it
+  /// returns at once.
   bool poll_list(std::uint64_t now, Sequence oldest, bool needed) {
     std::unique_lock lock(mutex, std::defer_lock);
     if (needed)
@@ -39,20 +39,20 @@ struct RobSequence {
     return any;
   }
 
-  /// This worker never started: its sources are not read.
+  /// Says that this worker never started: its sources are not read.
   void leave(std::size_t worker) {
     const std::lock_guard lock(mutex);
     for (std::size_t reader = first_readers[worker]; reader < first_readers[worker + 1]; ++reader)
       sequencer.reads_no_more(reader);
   }
 
-  std::mutex mutex;  ///< for the sequencer's functions; never hold it while publishing
+  std::mutex mutex;  ///< protects the sequencer's functions; never hold it while publishing
   Sequencer sequencer;
-  std::vector<std::size_t> first_readers;  ///< by worker; the readers of one worker are consecutive
+  std::vector<std::size_t> first_readers;  ///< first reader of each worker; the readers of one worker are consecutive
   bool assembling = false;                 ///< the assembler has the run's first number; needs the mutex
 
  private:
-  const std::unique_ptr<TriggerList> list_;  // null without a list
+  const std::unique_ptr<TriggerList> list_;  // null if there is no list
 };
 
 }  // namespace rodeo::readout

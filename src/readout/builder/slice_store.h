@@ -23,11 +23,12 @@ struct Slice {
   RecyclePool<Slice>* pool = nullptr;
 };
 
-/// Gives back a slice and its extensions. Any thread.
+/// Returns a slice and its extensions to their pool. Any thread.
 inline void give_back(Slice* slice) noexcept {
   while (slice != nullptr) {
     Slice* extension = slice->extension;
-    if (extension != nullptr) slice->extension = nullptr;  // a write takes the line from its owner
+    // Only if needed, because a write takes the cache line from its owner.
+    if (extension != nullptr) slice->extension = nullptr;
     slice->pool->give(slice);
     slice = extension;
   }
@@ -37,26 +38,26 @@ inline void give_back(Slice* slice) noexcept {
 struct OpenEvent {
   Slice* first = nullptr;
   Slice* last = nullptr;
-  std::uint64_t opened_at = 0;  ///< on the worker's event clock, ns
+  std::uint64_t opened_at = 0;  ///< event clock of the worker when the event was opened, ns
   std::uint32_t extensions = 0;
   L1Id l1id;
-  std::uint32_t rounds = 0;  ///< of its global id
+  std::uint32_t rounds = 0;  ///< rounds in the event's global id
   std::uint8_t trigger_type = 0;
 };
 
-/// Buffers of one worker. Only for the owner thread, except give_back().
+/// Buffers of one worker. Only the owner thread may use it, except give_back().
 class SliceStore {
  public:
   struct Settings {
-    std::size_t buffer_bytes = 16 * 1024;  ///< for chunk records
+    std::size_t buffer_bytes = 16 * 1024;  ///< size of a buffer for chunk records
     std::size_t buffers = 1024;
-    std::uint32_t max_extensions = 4;  ///< buffers that a slice may have after its first
+    std::uint32_t max_extensions = 4;  ///< most buffers of a slice after its first
   };
   enum class Outcome : std::uint8_t {
     appended,
-    truncated,  ///< appended in part; the record and the slot are flagged
-    overflow,   ///< nothing appended: no room even for a header
-    no_buffer,  ///< nothing changed: the pool is empty
+    truncated,  ///< the chunk is appended in part; the record and the slot are flagged
+    overflow,   ///< nothing is appended: there is no room even for a header
+    no_buffer,  ///< nothing has changed: the pool is empty
   };
 
   static Result<std::unique_ptr<SliceStore>> create(const Settings& settings);
@@ -67,17 +68,17 @@ class SliceStore {
   /// Gives the event its first buffer; false if the pool is empty.
   bool open(EventSlot& slot, OpenEvent& event);
 
-  /// Appends one chunk the slow way: opens the event, adds extensions, and cuts what does not fit in any of them. If the
-  /// chunk is truncated, `fits` is set to the number of bytes appended.
+  /// Appends one chunk the slow way: opens the event, adds extensions, and cuts a chunk that does not fit in any buffer. If
+  /// the chunk is truncated, `fits` is set to the number of bytes appended.
   Outcome append(EventSlot& slot, OpenEvent& event, ChunkHeader header, std::span<const std::byte> chunk, std::size_t& fits);
 
-  /// Ends the slice: notes in its buffers how many bytes they have.
+  /// Ends the slice: notes the number of bytes in each of its buffers.
   void close(EventSlot& slot, OpenEvent& event);
 
-  /// Most buffers of one event.
+  /// The highest number of buffers of one event.
   std::size_t most_buffers() const { return std::size_t{1} + settings_.max_extensions; }
 
-  /// Buffers of events that are still open.
+  /// Number of buffers in events that are still open.
   std::size_t open_buffers() const { return open_buffers_; }
 
  private:

@@ -24,7 +24,8 @@ void SourceBalance::begin(Sequence first) {
   for (Source& source : sources_) source.position = first;
 }
 
-// A source's place is that of its second link, since the foremost may have wrong numbers; with two links, the first's.
+// The place of a source is that of its second link, because the foremost link may have wrong numbers. With two links, it is
+// that of the first.
 void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
   Sequence first = 0;
   Sequence second = 0;
@@ -32,7 +33,8 @@ void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
   source.has_links = false;
   for (const std::uint32_t index : source.links) {
     const GbtLink& link = links_[index];
-    const bool sparse = (link.history & 3) != 3 && link.skipped > settings_.lead / 4;  // may be far behind and right
+    // The link may be far behind and right.
+    const bool sparse = (link.history & 3) != 3 && link.skipped > settings_.lead / 4;
     if (link.removed.load(std::memory_order_relaxed) || sparse) continue;
     source.has_links = true;
     if (!link.here.load(std::memory_order_relaxed)) continue;
@@ -79,7 +81,7 @@ std::uint32_t SourceBalance::room_now(std::uint32_t source, const GbtLink& link,
 void SourceBalance::park(std::uint32_t source, const Place& place, std::uint64_t event_clock) {
   event_clock_ = event_clock;
   if (parked_ == 0) {
-    // Sources are waited for from now on: earlier silence, with no source ahead, says nothing.
+    // Sources are waited for from now on: earlier silence, while no source was ahead, proves nothing.
     for (Source& each : sources_) {
       each.progress_at = event_clock;
       each.since_progress = 0;
@@ -94,7 +96,7 @@ std::optional<SourceBalance::Resumed> SourceBalance::resume(std::uint64_t event_
   event_clock_ = event_clock;
   std::optional<std::uint32_t> chosen;
   bool forced = true;
-  bool others = false;  // some source may still bring the awaited events
+  bool others = false;  // some other source may still bring the awaited events
   for (std::uint32_t source = 0; source < sources_.size(); ++source) {
     const Place& place = sources_[source].parked;
     if (place.page == nullptr) {
@@ -146,7 +148,7 @@ void SourceBalance::look(std::uint64_t event_clock) {
       parked() ? settings_.timeout_ns : std::max(kPatienceNs, kPatienceTimeouts * settings_.timeout_ns);
   for (Source& source : sources_) {
     if (source.position >= front) {
-      source.progress_at = event_clock;  // no other source waits for it
+      source.progress_at = event_clock;  // no other source waits for this one
       source.since_progress = 0;
     } else if (source.parked.page == nullptr && event_clock - source.progress_at >= patience) {
       source.silent = true;

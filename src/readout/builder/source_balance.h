@@ -2,8 +2,9 @@
 //
 // Cards are read independently: on a busy machine, one card may be read as far ahead as its memory reaches. The window would
 // then close events whose data from the other card are only unread. So a source may be `lead` events ahead of the slowest;
-// then its page is parked and the source is held. Its memory fills, and the card and at last the trigger wait. A source is
-// waited for while it has links that go on, until its time-out. A silent, senseless or ended source is not waited for.
+// then its page is parked and the source is held. Its memory fills, and the card and at last the trigger wait. Others wait
+// for a source while it has links that make progress, until its time-out. They do not wait for a source that is silent, has
+// ended, or brings invalid data.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class SourceBalance {
  public:
   struct Settings {
     std::uint64_t lead = 8192;              ///< most events that a source may be ahead of another
-    std::uint64_t timeout_ns = 10'000'000;  ///< on the event clock: waits this long for a source without progress
+    std::uint64_t timeout_ns = 10'000'000;  ///< time on the event clock that others wait for a source without progress
   };
 
   /// The place where the work on a parked page continues.
@@ -42,17 +43,18 @@ class SourceBalance {
 
   std::uint32_t source_of(const Page& page) const { return stream_.source_of(page.runs.front().link); }
 
-  /// A page of this source is begun or continued.
+  /// Says that a page of this source is begun or continued.
   void begin_page(std::uint32_t source);
 
-  /// How many of `left` chunks a link of this source may deliver now. `short_of_memory`: open events use nearly all buffers.
+  /// The number of chunks, at most `left`, that a link of this source may deliver now. `short_of_memory`: open events use
+  /// nearly all buffers.
   std::uint32_t room(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory) {
     return link.coming() + left <= sources_[source].limit && !short_of_memory
                ? left
                : room_now(source, link, left, short_of_memory);
   }
 
-  /// A source has delivered this many chunks.
+  /// Says that a source has delivered this many chunks.
   void delivered(std::uint32_t source, std::uint32_t chunks) { sources_[source].since_progress += chunks; }
 
   /// Keeps the rest of a page and holds its source.
@@ -65,36 +67,36 @@ class SourceBalance {
     const Place& place = sources_[source].parked;
     return place.page == nullptr ? nullptr : &place.page->runs[place.run];
   }
-  /// A parked source waits for data of other sources, even within its bound.
+  /// Says whether a parked source waits for data of other sources, even within its bound.
   void set_untold(std::uint32_t source, bool untold) { sources_[source].untold = untold; }
 
   struct Resumed {
     std::uint32_t source = 0;
     Place place;
-    bool forced = false;  ///< all sources wait for each other: this one may exceed its bound
+    bool forced = false;  ///< all sources wait for each other, so this one may exceed its bound
   };
-  /// A parked page whose source may go on, if there is one; the source is then not held any more.
+  /// A parked page whose source may continue, if there is one; the source is then no longer held.
   std::optional<Resumed> resume(std::uint64_t event_clock, bool short_of_memory);
-  /// Any parked page, even if its source is far ahead; the source is then not held any more.
+  /// Any parked page, even if its source is far ahead; the source is then no longer held.
   std::optional<Resumed> resume_any();
 
-  /// The first number that some awaited source has not reached, at the last look().
+  /// The first number that some awaited source had not reached at the last look().
   Sequence reached_by_all() const;
 
-  /// Called while the stream is drained except for held sources. A source that is behind and made no progress for long is
-  /// not waited for until it goes on. Long is the time-out if a source is held, else ten times the time-out and at least 100
-  /// ms.
+  /// Called while the stream is drained except for held sources. Others no longer wait for a source that is behind and made
+  /// no progress for long, until it makes progress. "Long" is the time-out if a source is held, else ten times the time-out
+  /// and at least 100 ms.
   void look(std::uint64_t event_clock);
 
  private:
   Resumed unpark(std::uint32_t source, bool forced);
   struct Source {
-    std::vector<std::uint32_t> links;  ///< positions
-    Place parked;                      ///< no page: not parked
-    Sequence limit = 0;                ///< the first number out of reach at the last look; by now it may reach further
-    Sequence position = 0;             ///< how far it had come at the last look
-    std::uint64_t progress_at = 0;     ///< event clock of the last progress, or since when others wait for it
-    std::uint64_t since_progress = 0;  ///< chunks since then
+    std::vector<std::uint32_t> links;  ///< positions of the source's links
+    Place parked;                      ///< place on the parked page; without a page: not parked
+    Sequence limit = 0;                ///< the first number out of reach at the last look; it may reach further now
+    Sequence position = 0;             ///< place that it had reached at the last look
+    std::uint64_t progress_at = 0;  ///< event clock of the last progress, or of the moment when others began to wait for it
+    std::uint64_t since_progress = 0;  ///< chunks since the last progress
     bool silent = false;
     bool untold = false;
     bool has_links = true;  ///< has links that should bring (nearly) every event
@@ -110,7 +112,7 @@ class SourceBalance {
   const std::span<const GbtLink> links_;
   std::vector<Source> sources_;
   std::uint32_t parked_ = 0;
-  std::uint64_t event_clock_ = 0;  // at the last look
+  std::uint64_t event_clock_ = 0;  // event clock at the last look
 };
 
 }  // namespace rodeo::readout

@@ -42,7 +42,7 @@ std::uint64_t TriggerList::room() const {
   return size_ - (end - least);
 }
 
-// Makes runs[run_] one with chunks left at at_; false if the list has no more for now.
+// Makes runs[run_] a run with chunks left at at_; false if the list has no more now.
 bool TriggerList::next_run() {
   for (;;) {
     if (page_ == nullptr) {
@@ -70,7 +70,7 @@ void TriggerList::decode(std::uint64_t most) {
     const std::uint32_t got = std::min(n, extractor_->extract(run, at_, n, ids_.data(), bcids_.data()));
     for (std::uint32_t i = 0; i < got; ++i)
       ring_[(end + i) & (size_ - 1)] = {ids_[i], bcids_[i], extractor_->trigger_type(run.chunk(at_ + i))};
-    at_ += got < n ? got + 1 : got;  // passes over what is not a packet
+    at_ += got < n ? got + 1 : got;  // skips a chunk that is not a packet
     end_.store(end + got, std::memory_order_release);
     if (got != 0) return;
   }

@@ -1,4 +1,5 @@
-// The trigger's own list of one ROB. The first reader decodes an entry for all; each reader takes what it has room for.
+// The trigger's own list of one ROB. The first reader decodes an entry for all; each reader takes the entries for which it
+// has room.
 #pragma once
 
 #include <array>
@@ -15,17 +16,17 @@
 
 namespace rodeo::readout {
 
-/// Any thread, each with its own reader. Decoded entries are read without a lock. A reader that finds none decodes the next
-/// ones, or waits for a peer that does, because its next steps may need them. Entries without room stay in the input's
-/// memory.
+/// Any thread, each with its own reader. Decoded entries are read without a lock. A reader that finds no decoded entry
+/// decodes the next ones, or waits for a peer that is doing so, because its next steps may need them. Entries without room
+/// stay in the input's memory.
 class TriggerList {
  public:
-  /// The distance of readers may be up to `entries` (a power of two).
+  /// Readers may be at most `entries` (a power of two) apart.
   TriggerList(std::unique_ptr<DataStream> stream, std::unique_ptr<TriggerExtractor> extractor, std::size_t readers,
               std::size_t entries);
 
-  /// Entries that the reader has not taken, or a part of them; empty if the list has no more for now. Waits while another
-  /// reader is as far behind as the ring reaches: the reader's data then wait, and nothing is lost.
+  /// Entries that the reader has not taken, or a part of them; empty if the list has no more now. Waits while another reader
+  /// is behind by the size of the ring: the data of this reader then wait, and nothing is lost.
   std::span<const ListedTrigger> unread(std::size_t reader);
 
   void take(std::size_t reader, std::size_t count) { taken_[reader].count.fetch_add(count, std::memory_order_release); }
@@ -33,7 +34,7 @@ class TriggerList {
   /// Ends the reading of the list: unread() is then empty and does not block. Any reader may call it, for all readers.
   void give_up() { given_up_.store(true, std::memory_order_release); }
 
-  /// The other readers no longer wait for this one.
+  /// Says that the other readers need not wait for this one any more.
   void leave(std::size_t reader) { taken_[reader].count.store(kGone, std::memory_order_release); }
 
  private:
@@ -58,7 +59,7 @@ class TriggerList {
   std::mutex mutex_;                   // protects the members below
   Page* page_ = nullptr;
   std::size_t run_ = 0;
-  std::uint32_t at_ = 0;  // within the run
+  std::uint32_t at_ = 0;  // position within the run
   std::array<std::uint32_t, kBatch> ids_{};
   std::array<std::uint16_t, kBatch> bcids_{};
 };

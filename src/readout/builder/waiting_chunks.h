@@ -1,4 +1,5 @@
-// Chunks whose event is not known yet: by link, in order, bounded. Nothing is allocated after construction.
+// Chunks whose event is not known yet, by link and in order; their number is bounded. Nothing is allocated after
+// construction.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ struct ChunkView {
   LinkIndex link;
   std::uint8_t felix_status;
   std::uint8_t rodeo_status;
-  bool lost;  ///< there was no room for its bytes; it is counted already
+  bool lost;  ///< there was no room for the bytes; the chunk is counted already
 
   std::span<const std::byte> bytes() const { return {data, size}; }
 };
@@ -41,7 +42,7 @@ inline ChunkView view_of(const ChunkRun& run, std::uint32_t chunk, std::uint32_t
           .lost = false};
 }
 
-/// The bytes of `n` chunks of a run, from `first` on.
+/// The number of bytes in `n` chunks of a run, from `first` on.
 inline std::uint64_t bytes_of(const ChunkRun& run, std::uint32_t first, std::uint32_t n) {
   if (run.entries == nullptr) return std::uint64_t{n} * run.size;
   std::uint64_t bytes = 0;
@@ -49,7 +50,8 @@ inline std::uint64_t bytes_of(const ChunkRun& run, std::uint32_t first, std::uin
   return bytes;
 }
 
-/// For one worker thread. With `copy_bytes`, copies the bytes into so much memory per link; else keeps page references.
+/// For one worker thread. With `copy_bytes`, it copies the bytes into this amount of memory per link; else it keeps page
+/// references.
 class WaitingChunks {
  public:
   WaitingChunks(std::size_t links, std::size_t chunks, std::size_t copy_bytes)
@@ -60,7 +62,8 @@ class WaitingChunks {
     }
   }
 
-  /// Appends to the link's chunks, which must be fewer than `chunks`. False: no room for the bytes, which the chunk loses.
+  /// Appends to the link's chunks, which must be fewer than `chunks`. False: there is no room for the bytes, so the chunk
+  /// has lost them.
   bool push(const ChunkView& chunk) {
     Queue& queue = queues_[chunk.link];
     ++total_;
@@ -78,7 +81,7 @@ class WaitingChunks {
     return true;
   }
 
-  /// Takes the link's oldest chunk, valid until its next push(). A page reference passes to the caller.
+  /// Takes the link's oldest chunk, valid until its next push(). The caller then owns the page reference.
   ChunkView pop(LinkIndex link) {
     Queue& queue = queues_[link];
     const ChunkView chunk = queue.entries[queue.first];
@@ -110,7 +113,7 @@ class WaitingChunks {
     std::size_t begin = 0;  // bytes in use: [begin, end), or [begin, last chunk's end) and [0, end)
     std::size_t end = 0;
 
-    // A chunk's bytes are in one piece.
+    // Reserves memory for a chunk, whose bytes are in one piece.
     std::byte* reserve(std::size_t bytes, std::size_t capacity) {
       const bool wrapped = end < begin;
       if (!wrapped && bytes > capacity - end) {

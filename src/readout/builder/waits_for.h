@@ -1,4 +1,4 @@
-// What a worker of a builder waits for: its thread writes it, status() reads it.
+// What a worker of a builder waits for. The worker's thread writes it, status() reads it.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ inline constexpr base::CounterInfo kLostInfo[] = {
     {"link_removed", "chunks", "The link is removed from the build"},
     {"overflow", "chunks", "The event's slice had no room left, not even for a cut chunk"},
     {"plugin_threw", "chunks", "The extractor of a plug-in threw an exception at the chunk"},
-    {"not_listed", "chunks", "The trigger's own list has no event of this L1 id where the link is"},
+    {"not_listed", "chunks", "The trigger's own list has no event of this L1 id at the link's place"},
     {"stop_limit", "chunks", "The run had to end within stop_limit: the chunk came to the worker after that"},
 };
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
@@ -59,7 +59,7 @@ inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"restored", "times", "Links restored to the build"},
     {"received_bytes", "bytes", "Bytes of the chunks that the input handed over"},
     {"taken_bytes", "bytes", "Bytes of the chunks in fragments, as received"},
-    {"cut_bytes", "bytes", "Of these, bytes that are cut off"},
+    {"cut_bytes", "bytes", "Bytes cut off chunks in fragments"},
 };
 static_assert(std::size(kWorkerInfo) == static_cast<std::size_t>(WorkerCounter::count));
 
@@ -69,13 +69,14 @@ using WorkerCounters = base::CounterBlock<WorkerCounter>;
 /// Counters of one link: its worker writes them, any thread reads.
 struct LinkCounters {
   base::Gauge<std::uint64_t> chunks;
-  base::Gauge<std::uint64_t> missing;   // in FULL mode; in GBT mode the assembler counts both
-  base::Gauge<std::uint64_t> left_out;  // the same
+  base::Gauge<std::uint64_t> missing;   // chunks missing in FULL mode; in GBT mode the assembler counts them
+  base::Gauge<std::uint64_t> left_out;  // events left out, likewise only in FULL mode
   base::Gauge<std::uint64_t> bad;
-  base::Gauge<std::uint64_t> doubtful;     // chunks flagged because the link's place was not proven
-  base::Gauge<std::uint64_t> moved;        // times
-  base::Gauge<bool> out_of_step;           // its BCIDs agree with no place
-  base::Gauge<std::uint16_t> bcid_offset;  // if out of step: excess of all its BCIDs; 0: not constant
+  base::Gauge<std::uint64_t> doubtful;  // chunks flagged because the link's place was not proven
+  base::Gauge<std::uint64_t> moved;     // number of times that the link was moved
+  base::Gauge<bool> out_of_step;        // BCIDs of the link agree with no place
+  // Set if out of step: number by which all BCIDs are too large; 0: it is not constant.
+  base::Gauge<std::uint16_t> bcid_offset;
   base::Gauge<bool> removed;
 };
 

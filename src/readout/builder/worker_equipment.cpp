@@ -36,7 +36,7 @@ void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& thrott
   } catch (const std::exception& error) {
     what = error.what();
   } catch (...) {
-    what = "something that is no std::exception";
+    what = "something that is not a std::exception";
   }
   base::log_warning("the {} threw at a chunk of link {}: {}{}", plugin, formats::to_text(link), what, turn.suffix());
 }

@@ -20,11 +20,11 @@ namespace rodeo::readout {
 
 struct WorkerEquipment {
   std::unique_ptr<DataStream> stream;         ///< every run has whole chunks
-  const input::ChunkLimit* player = nullptr;  ///< the input's own stream if it plays a file; else null
-  input::JoinedStream* joined = nullptr;      ///< the same stream if its input delivers chunks in parts; else null
+  const input::ChunkLimit* player = nullptr;  ///< stream of the input itself if it plays a file; else null
+  input::JoinedStream* joined = nullptr;      ///< `stream` if the input delivers chunks in parts; else null
   std::unique_ptr<TriggerExtractor> extractor;
   std::unique_ptr<IntegrityChecker> checker;  ///< may be null
-  std::vector<Fid> links;                     ///< by LinkIndex
+  std::vector<Fid> links;                     ///< FIDs by LinkIndex
   std::string extractor_name;
   std::string checker_name;
 };
@@ -32,8 +32,9 @@ struct WorkerEquipment {
 /// Opens the streams of a worker's links and makes its plug-ins. Throws SetupError and exceptions of input and plug-ins.
 WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links);
 
-/// The result of a look at the first `asked` of some chunks. The first `read` have trigger information; of these, the first
-/// `good` are also intact. If good < read, the next one is corrupt; otherwise, if read < asked, the next one is lost.
+/// The result of a look at the first `asked` of some chunks. The first `read` chunks have trigger information, and the first
+/// `good` of these are also intact. If good < read, the chunk after the good ones is corrupt. Otherwise, if read < asked,
+/// the chunk after the read ones is lost.
 struct Looked {
   std::uint32_t asked = 0;
   std::uint32_t read = 0;
@@ -44,8 +45,8 @@ struct Looked {
 /// Logs (once a second) the current exception, with the plug-in that threw it and the link of the chunk.
 void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& throttle);
 
-/// Extracts from `n` chunks of a run, from `first` on, and checks them. If a plug-in throws, halves the number of chunks to
-/// find the one at fault, which is then lost (extractor) or corrupt (checker).
+/// Extracts from `n` chunks of a run, from `first` on, and checks them. If a plug-in throws, the number of chunks is halved
+/// to find the faulty chunk, which is then lost (extractor) or corrupt (checker).
 inline Looked look_at(const WorkerEquipment& equipment, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
                       std::uint32_t* ids, std::uint16_t* bcids, base::LogThrottle& throttle) {
   for (;; n = (n + 1) / 2) {

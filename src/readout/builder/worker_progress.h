@@ -9,13 +9,13 @@
 
 namespace rodeo::readout {
 
-/// Written only by its worker, read by its peers.
+/// The worker writes it, its peers read it.
 struct alignas(base::kCacheLine) WorkerProgress {
-  std::atomic<Sequence> passed{0};   ///< every number up to here is published
-  std::atomic<bool> busy{true};      ///< its last look at its input found a page, or it has not looked yet
-  std::atomic<bool> waiting{false};  ///< for consumers or for a peer
+  std::atomic<Sequence> passed{0};   ///< all numbers up to this one are published
+  std::atomic<bool> busy{true};      ///< the last look at the input found a page, or there was no look yet
+  std::atomic<bool> waiting{false};  ///< the worker waits for consumers or for a peer
   std::atomic<bool> drained{false};  ///< the stream has ended, and the sequencer knows it
-  std::atomic<bool> ended{false};    ///< in addition, all events are published
+  std::atomic<bool> ended{false};    ///< the stream has ended, and all events are published
 };
 
 }  // namespace rodeo::readout

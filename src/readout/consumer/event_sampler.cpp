@@ -92,7 +92,7 @@ void EventSampler::run() {
       sent = true;
     }
     if (ending) break;
-    // Builders do not wake the sampler: a reader sees an event a few milliseconds late, and an idle sampler looks for
+    // Builders do not wake the sampler: a reader gets an event a few milliseconds late, and an idle sampler looks for
     // readers only ten times a second.
     server_.serve(sent ? 0 : server_.readers() > 0 ? 2 : 100, now_ns);
     watched_.store(server_.readers() > 0, std::memory_order_relaxed);
@@ -142,7 +142,7 @@ FragmentConsumer::Status EventSampler::status() const {
 
 namespace {
 
-/// The configuration, where an endpoint may be left out.
+/// The values of the configuration, where an endpoint may be left out.
 struct SamplerKeys : SamplerSettings {
   SamplerKeys() { endpoint.clear(); }
 };

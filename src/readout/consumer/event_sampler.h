@@ -1,5 +1,4 @@
-// EventSampler: shows some events to readers and never slows the run for them (software ROD paper, section
-// VI.C).
+// EventSampler: shows some events to readers, and never slows the run (software ROD paper, section VI.C).
 #pragma once
 
 #include <atomic>
@@ -24,19 +23,19 @@ namespace rodeo::readout {
 struct SamplerSettings {
   std::string name = "event_sampler";
   std::string endpoint = "readout";              ///< the socket is <endpoint>.events in the runtime directory
-  std::uint64_t prescale = 1;                    ///< of the matching fragments, one in this many
+  std::uint64_t prescale = 1;                    ///< samples one in this many of the matching fragments
   double max_rate_hz = 1000;                     ///< 0: no limit
   std::uint32_t status_mask = 0;                 ///< only fragments with one of these status bits; 0: any
-  std::vector<std::uint8_t> trigger_types = {};  ///< only these; empty: any
+  std::vector<std::uint8_t> trigger_types = {};  ///< only fragments of these types; empty: any
   std::size_t max_payload_bytes = 64 * 1024;
   std::size_t samples = 64;  ///< samples that may wait to be sent
   formats::EventFrameSettings frame = {};
   formats::IdLayout ids = {};
 };
 
-/// insert() forwards at once. A fragment to show is copied first (about a microsecond): readers never hold the builder's
-/// memory, and later consumers may change the fragment. Without a reader, insert() costs one load. If no copy or no place is
-/// free, the sample is skipped and counted.
+/// insert() forwards at once. A sampled fragment is copied first (about a microsecond), so readers never hold the builder's
+/// memory, and later consumers may change the fragment. Without a reader, insert() costs one load. If no copy or no place in
+/// the queue is free, the sample is skipped and counted.
 class EventSampler final : public FragmentConsumer, public RunAware {
  public:
   /// Opens the socket. Throws SetupError.

@@ -17,7 +17,7 @@ enum class ShareVerdict : std::uint8_t { taken, beyond_fraction, beyond_rate, be
 class EventShare {
  public:
   struct Settings {
-    double fraction = 1;           ///< of the fragments, spread evenly over the sequence
+    double fraction = 1;           ///< fraction of the fragments, spread evenly over the sequence
     double max_rate_hz = 0;        ///< 0: no limit
     std::uint64_t max_bytes = 0;   ///< sum over all taken fragments; 0: no limit
     bool keep_incomplete = false;  ///< incomplete fragments count as inside fraction and rate
@@ -27,7 +27,8 @@ class EventShare {
       : settings_(settings),
         interval_ns_(settings.max_rate_hz > 0 ? static_cast<std::uint64_t>(1e9 / settings.max_rate_hz) : 0) {}
 
-  /// `bytes`: what the fragment adds to the byte limit. The rate uses the fragment's own time if it has one, else the clock.
+  /// `bytes`: the number that the fragment adds to the byte limit. The rate uses the fragment's own time if it has one, else
+  /// the clock.
   ShareVerdict take(const Fragment& fragment, std::uint64_t bytes) {
     if (!(settings_.keep_incomplete && !fragment.complete())) {
       if (settings_.fraction < 1 && !in_fraction(fragment.sequence)) return ShareVerdict::beyond_fraction;
@@ -41,7 +42,7 @@ class EventShare {
     return ShareVerdict::beyond_bytes;
   }
 
-  /// A fragment taken with these `bytes` was left out after all.
+  /// Says that a fragment that was taken with these `bytes` was left out after all.
   void give_back(std::uint64_t bytes) {
     if (settings_.max_bytes != 0) bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
@@ -53,7 +54,7 @@ class EventShare {
     return due(static_cast<double>(sequence + 1)) != due(static_cast<double>(sequence));
   }
 
-  // One token each interval; at most the tokens of a tenth of a second are saved up.
+  // One token is added each interval; at most the tokens of a tenth of a second are stored.
   bool in_rate(std::uint64_t now_ns) {
     constexpr std::uint64_t kBurstNs = 100'000'000;
     std::uint64_t next = next_ns_.load(std::memory_order_relaxed);

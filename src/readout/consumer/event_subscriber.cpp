@@ -111,7 +111,7 @@ bool EventSubscriber::take(const ChunkRun& run, Sample& sample) {
   if (run.more_follows) return false;
   sample.event.swap(part_);
   part_.clear();
-  if (run.chunk_status(chunk_) != chunk_status::kOk) return false;  // only the beginning of the chunk came
+  if (run.chunk_status(chunk_) != chunk_status::kOk) return false;  // only the beginning of the chunk arrived
   const std::uint64_t lost_now = lost();
   sample.header.missed = lost_now - std::exchange(lost_told_, lost_now);
   sample.header.sequence = sample.header.unix_ns = 0;

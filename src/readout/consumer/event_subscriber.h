@@ -1,4 +1,4 @@
-// The receiver for the consumer `publish`: gets the fragments of a readout from the network
+// The receiver for the consumer `publish`: it gets the fragments of a readout from the network
 // (docs/formats/fragment-stream.md).
 #pragma once
 
@@ -14,17 +14,17 @@ namespace rodeo::readout {
 
 struct EventSubscriberSettings {
   std::string bus = {};         ///< empty: transport::default_bus()
-  std::string stream = {};      ///< name on the bus; empty: the only stream there
+  std::string stream = {};      ///< name on the bus; empty: the only stream on the bus
   std::string name = "events";  ///< name shown to the publisher
   std::string provider = "auto";
   std::string secret_file = {};
-  bool monitor = true;  ///< loses fragments rather than delay the readout
+  bool monitor = true;  ///< true: the subscriber loses fragments rather than delay the readout
 };
 
 /// One thread.
 class EventSubscriber {
  public:
-  /// Errors: readout.no_stream (no stream of this name, or none at all), readout.which_stream, transport.bus,
+  /// Errors: readout.no_stream (no stream of this name, or no stream at all), readout.which_stream, transport.bus,
   /// transport.secret_file.
   static Result<EventSubscriber> subscribe(const EventSubscriberSettings& settings);
 
@@ -34,14 +34,14 @@ class EventSubscriber {
 
   using Outcome = SampleClient::Outcome;
   /// Like SampleClient::next(); Sample::sequence is the global id of the event. If the connection to the publisher breaks,
-  /// it looks for the publisher again. An error is the reason that a publisher gives for refusing.
+  /// next() looks for the publisher again. An error is the reason with which a publisher refuses.
   Result<Outcome> next(Sample& sample, std::chrono::milliseconds patience);
 
-  /// Requests the data in transit, then the end.
+  /// Asks for the data in transit, then for the end.
   void leave() { stream_->stop(); }
 
   const std::string& stream() const { return name_; }
-  /// Fragments that the publisher had for this subscriber and that came incomplete or not at all.
+  /// Number of fragments that the publisher had for this subscriber and that arrived incomplete or not at all.
   std::uint64_t lost() const;
 
  private:
@@ -51,8 +51,8 @@ class EventSubscriber {
   std::string name_;
   std::unique_ptr<input::NetworkStream> stream_;
   Page* page_ = nullptr;
-  std::size_t run_ = 0;          // within the page
-  std::uint32_t chunk_ = 0;      // within the run
+  std::size_t run_ = 0;          // position within the page
+  std::uint32_t chunk_ = 0;      // position within the run
   std::vector<std::byte> part_;  // the first part of an incomplete fragment
   std::uint64_t lost_told_ = 0;
   bool cut_at_end_ = false;

@@ -24,7 +24,7 @@ EventShare::Settings share_for(const FileWriterSettings& settings) {
   const std::uint64_t files = largest == 0 ? 1 : share.max_bytes / largest + 1;
   // Each buffer and each file ends with a record of checks, even a short one.
   const std::uint64_t checks = kCheckRecordBytes * (share.max_bytes / settings.files.buffer_bytes + 1 + files);
-  share.max_bytes -= std::min(share.max_bytes - 1, records * files + checks);  // 0 would be no limit
+  share.max_bytes -= std::min(share.max_bytes - 1, records * files + checks);  // not 0, because 0 would mean no limit
   return share;
 }
 
@@ -35,11 +35,12 @@ storage::EventFileSequence::Settings files_for(const FileWriterSettings& setting
   return files;
 }
 
-/// Reasons that end the writing: the ends of error codes and of unwritten_ counters. The last stands for all other errors.
+/// Reasons that end the writing: the ends of error codes and of unwritten_ counters. The last one stands for all other
+/// errors.
 constexpr std::array<std::string_view, 4> kFailures{"disk_full", "size_limit", "directory_gone", "write_failed"};
 
 QueueSettings with_defaults(QueueSettings queue) {
-  if (queue.threads == 0) queue.threads = 1;  // not in the builder's thread: a disk may stall
+  if (queue.threads == 0) queue.threads = 1;  // the writer must not work in the builder's thread, because a disk may stall
   return queue;
 }
 
@@ -184,7 +185,7 @@ FragmentConsumer::Status FileWriter::status() const {
 
 namespace {
 
-/// The configuration, with a readout's defaults.
+/// The values of the configuration, with a readout's defaults.
 struct FileWriterKeys : FileWriterSettings {
   FileWriterKeys() {
     queue.name = "file_writer";
@@ -207,7 +208,8 @@ const Settings<FileWriterKeys>& file_writer_settings() {
   constexpr SettingRules kBytes{.unit = Unit::bytes};
   static const Settings<FileWriterKeys> settings{
       setting(&W::queue, queue_settings()),
-      setting(&W::files, {setting(&Files::directory, "directory", "Where the files go; made if it is not there.")}),
+      setting(&W::files,
+              {setting(&Files::directory, "directory", "Directory of the files; it is made if it does not exist.")}),
       setting(&W::wait_when_full, "full_queue", {{"wait", true}, {"skip", false}},
               "If the disk cannot keep up: wait (delays the run) or skip (fragments go on unwritten, and are counted)."),
       setting(&W::share, share_settings()),
@@ -217,11 +219,11 @@ const Settings<FileWriterKeys>& file_writer_settings() {
                   setting(&Files::files,
                           {
                               setting(&File::max_bytes, "max_file_size",
-                                      "A file is closed and the next one begun before it becomes larger; a single event may "
-                                      "be. 0: no "
-                                      "limit.",
+                                      "A file is closed, and the next one begun, before it becomes larger than this; only a "
+                                      "file with a single event may be larger. 0: no limit.",
                                       {.maximum = 1e15, .unit = Unit::bytes}),
-                              setting(&File::max_blocks, "max_file_events", "The same by number of events. 0: no limit."),
+                              setting(&File::max_blocks, "max_file_events",
+                                      "A file is closed after this number of events. 0: no limit."),
                           }),
                   setting(&Files::disk,
                           {setting(&Disk::min_free_bytes, "min_free",

@@ -21,16 +21,16 @@ namespace rodeo::readout {
 
 struct FileWriterSettings {
   QueueSettings queue = {};
-  bool wait_when_full = true;  ///< a full queue delays the run; false: the fragment goes on unwritten
+  bool wait_when_full = true;  ///< a full queue delays the run; false: the fragment passes on unwritten
   EventShare::Settings share = {};
   formats::EventFrameSettings frame = {};
-  int compression_level = 0;  ///< of the payload, with zlib; 0: not compressed
+  int compression_level = 0;  ///< zlib level of the payload; 0: not compressed
   storage::EventFileSequence::Settings files = {};
 };
 
-/// One full event per fragment. A fragment outside the share goes on at once, a written one after it was written, so later
-/// consumers may change it. If the disk is full or fails, the writer closes the files whole if it can, says in
-/// Status::failure how they ended, and counts all later fragments by the reason and passes them on.
+/// One full event per fragment. A fragment outside the share passes on at once, a written one after it was written, so later
+/// consumers may change it. If the disk is full or fails, the writer closes complete files if it can, and describes their
+/// end in Status::failure. It then counts all later fragments by the reason, and passes them on.
 class FileWriter final : public QueuedConsumer, public RunAware {
  public:
   /// Throws SetupError if the directory cannot be written to or holds this run already.
@@ -38,7 +38,7 @@ class FileWriter final : public QueuedConsumer, public RunAware {
   ~FileWriter() override;
 
   void insert(FragmentPtr fragment) override;
-  /// Throws as the constructor.
+  /// Throws SetupError like the constructor.
   void take_run(const RunInfo& run) override;
   void start() override;
   void stop() override;
@@ -56,7 +56,7 @@ class FileWriter final : public QueuedConsumer, public RunAware {
   enum class Unwritten : std::uint8_t { fraction, rate, bytes, queue_full, failed, count };
   void leave_out(Unwritten why, FragmentPtr fragment);
 
-  FileWriterSettings settings_;  // constant from start() on, like frame_
+  FileWriterSettings settings_;  // like frame_, constant from start() on
   formats::EventFrame frame_;
   EventShare share_;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};

@@ -10,10 +10,10 @@
 
 namespace rodeo::readout {
 
-/// One thread calls tell(), any thread reads.
+/// One thread calls tell(); any thread reads.
 class FirstWrong {
  public:
-  /// Only the first call counts. `link_id`: from the chunk's header; 0 if the fault concerns the whole event.
+  /// Only the first call counts. `link_id`: the id in the chunk's header; 0 if the fault concerns the whole event.
   void tell(const Fragment& fragment, std::uint32_t link_id) {
     if (told_.load(std::memory_order_relaxed)) return;
     l1id_ = fragment.l1id.value;
@@ -21,7 +21,7 @@ class FirstWrong {
     told_.store(true, std::memory_order_release);
   }
 
-  /// Adds event and link of the first fault, if there is one. They are not counts; the two belong together.
+  /// Adds event and link of the first fault, if there is one. They are not counts, and belong together.
   void add_to(std::vector<NamedCounter>& counters) const {
     if (!told_.load(std::memory_order_acquire)) return;
     counters.push_back({"first_wrong_l1id", l1id_});

@@ -33,7 +33,7 @@ class FragmentCopies final : public FragmentOwner {
     Fragment fragment;
     FragmentPart part;
     std::byte* memory = nullptr;
-    std::vector<std::uint32_t> absent;  ///< both bitmaps; grows to the largest fragment's
+    std::vector<std::uint32_t> absent;  ///< both bitmaps; they grow to the size of the largest fragment's
   };
 
   const std::size_t count_;

@@ -62,7 +62,7 @@ class FragmentProcessor::ProcessorWorker final : public Worker {
     fragment.status = view_.status;
   }
 
-  // Waits until a copy returns from the end of the list: back-pressure, as with a full queue.
+  // Waits until a copy returns from the end of the list. This is back-pressure, as with a full queue.
   FragmentPtr copy_of(Fragment& fragment) {
     if (fragment.payload_bytes() > processor_.settings_.max_payload_bytes) {
       refuse(fragment);
@@ -154,7 +154,7 @@ FragmentConsumer::Status FragmentProcessor::status() const {
 
 namespace {
 
-/// The configuration: the key `work` names a component. The keys of that component are in the same table.
+/// The values of the configuration. The key `work` names a component; the keys of that component are in the same table.
 struct ProcessorKeys : ProcessorSettings {
   std::string work = "release";
 };

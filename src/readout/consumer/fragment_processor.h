@@ -21,13 +21,13 @@ struct ProcessorSettings {
   std::size_t copies = 256;                   ///< copies that may exist between this consumer and the end of the list
 };
 
-/// One FragmentWork per thread. A work that only reads gets the fragment as it is or, if it wants one contiguous piece, its
+/// One FragmentWork per thread. A work that only reads gets the fragment itself or, if it wants one contiguous piece, the
 /// bytes in a scratch buffer. A work that writes gets the fragment itself if it needs no contiguous piece and the memory may
 /// be written. Otherwise it gets a contiguous copy that replaces the fragment. An exception of a work flags its fragment as
 /// corrupt.
 class FragmentProcessor final : public QueuedConsumer {
  public:
-  /// Makes the works at once, so that a bad setting is found before the run. Throws what `make_work` throws.
+  /// Makes the works at once, so a bad setting is found before the run. Throws the exceptions of `make_work`.
   FragmentProcessor(ProcessorSettings settings, const std::function<std::unique_ptr<FragmentWork>()>& make_work);
   ~FragmentProcessor() override;
 
@@ -44,9 +44,9 @@ class FragmentProcessor final : public QueuedConsumer {
 
   const ProcessorSettings settings_;
   std::vector<std::unique_ptr<FragmentWork>> works_;
-  std::unique_ptr<FragmentCopies> copies_;              // only for works that write
-  std::vector<std::unique_ptr<ProcessorWorker>> made_;  // until start() hands them to the base
-  std::vector<const ProcessorWorker*> workers_;         // the same, for status()
+  std::unique_ptr<FragmentCopies> copies_;              // set only for works that write
+  std::vector<std::unique_ptr<ProcessorWorker>> made_;  // works before start() hands them to the base class
+  std::vector<const ProcessorWorker*> workers_;         // the same works, for status()
   base::LogThrottle log_;
 };
 

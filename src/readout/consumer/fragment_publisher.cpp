@@ -45,7 +45,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     publisher_.skip(0, newly_skipped());
     if (waits_for_somebody_) wait([&] { return publisher_.all_links_subscribed(); }, [] { return std::uint64_t{0}; });
     waits_for_somebody_ = false;
-    // Without a subscriber, the event need not be made.
+    // Without a subscriber, no event is made.
     make_runs(*fragment, publisher_.wanted(0));
     if (!wait([&] { return publisher_.publish(runs_); }, [&] { return publisher_.pages_taken(); }))
       of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
@@ -54,7 +54,8 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     of_.pass_on(std::move(fragment));
   }
 
-  /// Ends when all is taken, or when no page was taken for `grace`. Monitors alone get less time.
+  /// Ends when subscribers have taken all pages, or took no page for `grace`. The time is shorter if there are only
+  /// monitors.
   bool rest(bool ending) override {
     const std::uint64_t now_ns = progress();
     if (!ending) return false;
@@ -94,7 +95,8 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     publisher_.progress(now_ns, now_ns);
     const bool must_wait = waits_for_somebody_ || publisher_.wanted_as_data(0);
     of_.must_wait_.store(must_wait, std::memory_order_relaxed);
-    // The queue was full while a subscriber of data connected: the fragments left out then came before the subscriber.
+    // The queue was full when a subscriber of data connected: the fragments left out until then were earlier than the
+    // subscriber.
     if (must_wait && !had_to_wait) (void)newly_skipped();
     return now_ns;
   }
@@ -122,7 +124,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   transport::Publisher& publisher_;
   const std::uint64_t grace_ns_;
   bool waits_for_somebody_;
-  bool given_up_ = false;  // on a subscriber that takes nothing while the run ends
+  bool given_up_ = false;  // the publisher gave up a subscriber that takes no pages while the run ends
   std::uint64_t skipped_ = 0;
   std::uint64_t unseen_bytes_ = 0;  // bytes since progress()
   std::uint64_t taken_ = 0;         // pages taken at the last rest() of the end

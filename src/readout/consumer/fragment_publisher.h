@@ -19,7 +19,7 @@
 namespace rodeo::readout {
 
 struct FragmentPublisherSettings {
-  QueueSettings queue = {};  ///< one thread, always
+  QueueSettings queue = {};  ///< always one thread
   EventShare::Settings share = {};
   transport::PublisherKeys publisher = {};
   bool wait_for_subscriber = false;
@@ -27,13 +27,13 @@ struct FragmentPublisherSettings {
   std::string stream = "readout.publish";  ///< name on the bus
 };
 
-/// One full event per fragment, as in a file. Each event is a chunk of the one link that it publishes. A fragment outside
-/// the share goes on at once, a sent one when it is in the pages of all subscribers that want it. A subscriber of data
-/// without room delays the run, at the run's end for at most `grace`. With monitors alone, fragments pass a full queue
-/// unsent.
+/// One full event per fragment, as in a file. Each event is a chunk of the single link that is published. A fragment outside
+/// the share passes on at once, a sent one when it is in the pages of all subscribers that want it. A subscriber of data
+/// without room delays the run; at the run's end it does so for at most `grace`. If there are only monitors, fragments pass
+/// a full queue unsent.
 class FragmentPublisher final : public QueuedConsumer, public RunAware {
  public:
-  /// Listens, and registers on the bus. Throws SetupError, as transport::Publisher does.
+  /// Listens, and registers on the bus. Throws SetupError like transport::Publisher.
   explicit FragmentPublisher(FragmentPublisherSettings settings);
   ~FragmentPublisher() override;
 
@@ -45,7 +45,7 @@ class FragmentPublisher final : public QueuedConsumer, public RunAware {
 
   static std::vector<Key> keys();
   static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const RunInfo& run);
-  /// The errors that create() would find before it listens: about the secret, and a secret that is missing.
+  /// The errors of the secret that create() would find before it listens, including a missing secret.
   static Result<void> check(const Parameters& parameters);
 
  private:

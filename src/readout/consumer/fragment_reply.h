@@ -15,7 +15,7 @@ namespace rodeo::readout {
 /// One reply until it is sent. A reused object allocates only for a larger reply than before. One thread at a time.
 class FragmentReply {
  public:
-  /// `l1id`: the fragment's own, or corrected to the farm's rounds.
+  /// `l1id`: the L1 id of the fragment, or that id corrected to the farm's rounds.
   void add(FragmentPtr fragment, L1Id l1id, const formats::RobFrame& frame);
   void add_absent(SourceId rob, L1Id id, std::uint32_t status, const formats::RobFrame& frame) {
     formats::append_absent_rob(around_, frame, rob, id, status);

@@ -13,7 +13,7 @@ using formats::FragmentRequest;
 using Answer = FragmentBook::Answer;
 using ClientNumber = transport::Replier::Client;
 
-// Interval of looks at waiting requests: some may have become lost, some may have waited long enough.
+// Interval of the looks at waiting requests: their fragments may have become lost, or they may have waited long enough.
 constexpr std::uint64_t kLookNs = 1'000'000;
 constexpr std::uint64_t kShareOfClient = 8;
 
@@ -55,7 +55,7 @@ bool FragmentService::serve(std::uint64_t now_ns) {
                   }));
   const bool moved = !requests_.empty() || room_again_;
   if (std::exchange(room_again_, false) && !held_back_.empty()) {
-    // In the order of arrival. Requests of clients with too much unsent data wait on.
+    // Answers held-back requests in the order of arrival. Requests of clients with too much unsent data continue to wait.
     std::deque<HeldBack> held = std::exchange(held_back_, {});
     for (HeldBack& one : held) {
       if (may_send(one.request.client)) {
@@ -86,7 +86,7 @@ void FragmentService::handle(Request& request, std::uint64_t now_ns) {
     case FragmentRequest::fetch:
       used_ns_ = now_ns;
       if (may_send(request.client)) return fetch(request, now_ns);
-      // A waiting request keeps its pages of the client's connection, so a client that never reads answers must stop.
+      // A waiting request keeps its pages of the client's connection, so a client that never reads answers can send no more.
       counters_.add(ServiceCounter::held_back);
       held_back_.push_back({std::move(request), now_ns});
       return;
@@ -245,7 +245,7 @@ void FragmentService::look(std::uint64_t now_ns) {
     if (now_ns - client.moved_ns < settings_.patience_ns) continue;
     counters_.add(ServiceCounter::cut_off);
     replier_->cut_off(number, "it does not read its replies");
-    break;  // the cut releases replies and may change the list
+    break;  // the cut releases replies, and may change the list
   }
   const std::vector<ClientNumber> here = replier_->clients();
   if (clients_.size() <= 2 * here.size()) return;

@@ -26,8 +26,8 @@ struct FragmentServiceSettings {
   transport::ReplierSettings replier = {};
   std::vector<SourceId> robs = {};
   FragmentBook::Settings book = {};
-  std::size_t most_waiting = 4096;             ///< requests for fragments that have not come yet
-  std::size_t most_sending = 1024;             ///< ROBs in unsent replies; a client may have an eighth of them
+  std::size_t most_waiting = 4096;             ///< requests for fragments that have not arrived yet
+  std::size_t most_sending = 1024;             ///< ROBs in unsent replies; one client may have an eighth of them
   std::uint64_t patience_ns = 10'000'000'000;  ///< time without progress after which a client is cut off
   formats::RobFrame frame = {};
   formats::IdLayout ids = {};  ///< layout of L1 ids, for absent ROBs
@@ -61,7 +61,7 @@ inline constexpr base::CounterInfo kServiceInfo[] = {
     {"clear_gaps", "requests", "Clears that a client numbered and that never arrived."},
     {"requests_held_back", "requests", "Requests that waited until enough earlier replies had been sent."},
     {"requests_dropped", "requests", "Requests that waited when their client cancelled them or went away."},
-    {"clients_cut_off", "clients", "Clients that took nothing of their replies for `patience`."},
+    {"clients_cut_off", "clients", "Clients that were cut off because they took nothing of their replies for `patience`."},
     {"refused_unreadable", "requests", "Refused: not in the format of a request."},
     {"refused_unknown_kind", "requests", "Refused: of an unknown kind."},
     {"refused_old_version", "requests",
@@ -74,28 +74,28 @@ static_assert(std::size(kServiceInfo) == static_cast<std::size_t>(ServiceCounter
 /// One thread calls all functions except counters(). Nothing blocks.
 class FragmentService final : private transport::ReplyOwner {
  public:
-  /// Listens, and registers on the bus. Throws SetupError, as transport::Replier does.
+  /// Listens, and registers on the bus. Throws SetupError like transport::Replier.
   explicit FragmentService(FragmentServiceSettings settings);
   /// Releases all fragments.
   ~FragmentService();
   FragmentService(const FragmentService&) = delete;
   FragmentService& operator=(const FragmentService&) = delete;
 
-  /// Sets the run number in replies; before any fragment.
+  /// Sets the run number in replies. Call it before the first fragment.
   void set_run(std::uint32_t run_number) { settings_.frame.run_number = run_number; }
 
-  /// As FragmentBook::take(); also answers the requests that wait for the fragment.
+  /// Like FragmentBook::take(); also answers the requests that wait for the fragment.
   FragmentBook::Taken take(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns);
 
-  /// Handles the network and the passing of time. True if a request came or a reply was sent.
+  /// Handles the network and the passing of time. True if a request arrived or a reply was sent.
   bool serve(std::uint64_t now_ns);
 
-  /// All fragments have come: a fragment that is not here is lost.
+  /// Says that all fragments have arrived: a fragment that is not here is lost.
   void end();
 
   Retention& retention() { return retention_; }
   const Retention& retention() const { return retention_; }
-  /// True once any request has come.
+  /// True once any request has arrived.
   bool was_asked() const { return was_asked_; }
   /// Time of the last fetch or clear; 0: never. Other requests do not count: a supervisor may ask for holdings for ever.
   std::uint64_t used_ns() const { return used_ns_; }
@@ -108,10 +108,10 @@ class FragmentService final : private transport::ReplyOwner {
  private:
   using Request = transport::Replier::Request;
   struct Client {
-    std::size_t sending = 0;                        ///< ROBs in unsent replies
-    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or when bytes were last sent
-    std::uint64_t sent_bytes = 0;                   ///< at the last look
-    std::optional<std::uint64_t> clear_sequence{};  ///< sequence number of its last clear
+    std::size_t sending = 0;       ///< ROBs in unsent replies
+    std::uint64_t moved_ns = 0;    ///< the last time at which the client had no such replies, or at which bytes were sent
+    std::uint64_t sent_bytes = 0;  ///< bytes sent up to the last look
+    std::optional<std::uint64_t> clear_sequence{};  ///< sequence number of the client's last clear
   };
   struct Sending {
     FragmentReply reply;
@@ -140,7 +140,7 @@ class FragmentService final : private transport::ReplyOwner {
     std::uint64_t came_ns = 0;
   };
   std::deque<HeldBack> held_back_;
-  std::vector<std::unique_ptr<Sending>> replies_;  // by tag
+  std::vector<std::unique_ptr<Sending>> replies_;  // unsent replies, by tag
   std::vector<std::uint64_t> free_replies_;
   std::size_t sending_ = 0;
   bool room_again_ = false;  // a reply has been sent since the last serve()
@@ -152,13 +152,13 @@ class FragmentService final : private transport::ReplyOwner {
   base::CounterBlock<ServiceCounter> counters_;
   base::LogThrottle unreadable_log_;
 
-  // Buffers that are reused
+  // Buffers that are reused:
   std::vector<Request> requests_;
   std::vector<transport::Replier::Dropped> dropped_;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> answer_;
   std::vector<std::span<const std::byte>> list_;
-  std::vector<std::uint64_t> named_in_;  // by ROB: the last FETCH that named it
+  std::vector<std::uint64_t> named_in_;  // for each ROB: the last FETCH that named it
   std::uint64_t fetch_ = 0;
   formats::FetchRequest fetch_request_;
   formats::ClearRequest clear_request_;

@@ -12,7 +12,8 @@ namespace rodeo::readout {
 /// The limit of a fragment on the network.
 inline constexpr std::size_t kLargestFragment = std::size_t{1} << 30;
 
-/// The FID of a readout's fragments; the argument is the source id of its full events. A link without a fibre, stream 1.
+/// The FID of a readout's fragments; the argument is the source id of its full events. The link has no fibre, and its stream
+/// is 1.
 constexpr Fid fragment_stream_fid(SourceId readout) {
   constexpr std::uint64_t kVirtual = std::uint64_t{1} << 35;
   return Fid{Fid::of(readout.subdetector(), readout.module(), 0, 0).value | kVirtual | 1};

@@ -16,7 +16,7 @@
 namespace rodeo::readout {
 namespace {
 
-// Most fragments taken from one queue between two looks at the network.
+// The most fragments taken from one queue between two looks at the network.
 constexpr int kBatch = 64;
 
 }  // namespace
@@ -51,7 +51,7 @@ void HltRequestHandler::insert(FragmentPtr fragment) {
     other_robs_.fetch_add(1, std::memory_order_relaxed);
     return next_->insert(std::move(fragment));
   }
-  fragment->writable = false;  // shared from here on
+  fragment->writable = false;  // the fragment is shared from here on
   FragmentPtr shared = fragment;
   Queue& queue = *queues_[*rob];
   if (!queue.try_push(std::move(shared))) [[unlikely]] {
@@ -99,7 +99,7 @@ void HltRequestHandler::run() {
 }
 
 bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
-  // The run ends, a book is full, and no client clears any more.
+  // The end is near if the run ends, or if a book is full and no client clears any more.
   const bool ends = ends_.load(std::memory_order_relaxed) || told_to_give_up_.load(std::memory_order_relaxed) ||
                     unplaced_.load(std::memory_order_relaxed);
   if (!given_up_ && ends && std::ranges::any_of(first_, [](const FragmentPtr& one) { return bool(one); }))
@@ -157,7 +157,7 @@ void HltRequestHandler::tell() {
 
 Error HltRequestHandler::unplaced() const {
   return Error{"readout.joined_unplaced",
-               fmt::format("the readout joined a run, and its ids of {} bits do not tell which events they are",
+               fmt::format("the readout joined a run, and its ids of {} bits do not show which events they are",
                            settings_.service.ids.bits),
                "", "start all readouts before the run, set readout.builder.trigger_list = true, or extract more bits"};
 }
@@ -211,7 +211,7 @@ const Settings<HandlerKeys>& handler_settings() {
           {setting(&R::rate_hz, "rate", "Fragments per second of a ROB for which memory is sized.",
                    {.minimum = 1, .unit = Unit::hertz}),
            setting(&R::retention, "retention",
-                   "How long fragments can be kept at this rate. The builder gets as many more buffers.", {.minimum = 0}),
+                   "The time that fragments can be kept at this rate. The builder gets the buffers for it.", {.minimum = 0}),
            setting(&R::max_fragments, "max_fragments",
                    "Most fragments of a ROB that are kept; a full book delays the run. 0: rate x retention.",
                    {.maximum = 1 << 24}),
@@ -223,7 +223,7 @@ const Settings<HandlerKeys>& handler_settings() {
                    {.minimum = 1, .maximum = 1 << 20})}),
       setting(&H::robs, "robs", "Source ids of the ROBs that it serves. Empty: all of the readout."),
       setting(&H::reorder_fragments, "reorder_fragments",
-              "A fragment that this many fragments of its ROB have overtaken counts as lost, and clients are told so.",
+              "A fragment that this many fragments of its ROB have overtaken counts as lost, and clients get this answer.",
               {.maximum = 1 << 20}),
       setting(&H::reorder_time, "reorder_time", "A fragment overtaken this long ago counts as lost, too.", {.minimum = 0}),
       setting(

@@ -23,23 +23,23 @@
 
 namespace rodeo::readout {
 
-/// How many fragments are kept, and the memory that the builder needs for them.
+/// The number of fragments that are kept, and the memory that the builder needs for them.
 struct RetentionSettings {
   double rate_hz = 100'000;  ///< fragments per second of one ROB
   std::chrono::nanoseconds retention = std::chrono::seconds{1};
-  std::uint64_t max_fragments = 0;  ///< of one ROB; 0: rate x retention
+  std::uint64_t max_fragments = 0;  ///< limit for one ROB; 0: rate x retention
   std::size_t queue = 1024;         ///< fragments of one ROB that may wait for the book
   std::size_t sending = 1024;
 
   std::uint64_t most_fragments() const;
-  /// Most fragments of one ROB that this handler may hold at a time.
+  /// The highest number of fragments of one ROB that this handler may hold at a time.
   std::uint64_t most_held() const { return most_fragments() + queue + sending + 1; }
 };
 
 struct HltRequestHandlerSettings {
   std::string name = "hlt_request_handler";
   RetentionSettings retention = {};
-  FragmentServiceSettings service = {};  ///< its limits come from `retention`
+  FragmentServiceSettings service = {};  ///< `retention` gives its limits
   std::chrono::nanoseconds linger = std::chrono::seconds{5};
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   int cpu = -1;  ///< -1: not pinned
@@ -70,11 +70,12 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Retentio
      "Fragments that are kept now: consumed = kept + cleared + cleared_early + repeated_fragments + garbage + uncleared."},
     {"kept_bytes", "bytes", "ROD data of the fragments that are kept now."},
     {"kept_limit", "fragments", "Fragments that may be kept, of all ROBs."},
-    {"retention_fill_percent", "%", "Fragments kept of those that may be, of the ROB that has most."},
+    {"retention_fill_percent", "%",
+     "Fill of the fullest book: the fragments that are kept, relative to those that may be kept."},
     {"cleared", "fragments", "Fragments that were kept and cleared."},
     {"cleared_early", "fragments", "Fragments that had been cleared before they came."},
     {"repeated_fragments", "fragments", "Fragments of an event and a ROB that already had one."},
-    {"garbage", "fragments", "Fragments let go because no clear named them for `garbage_age`."},
+    {"garbage", "fragments", "Fragments released because no clear named them for `garbage_age`."},
     {"uncleared", "fragments",
      "Fragments that were not cleared when the run was over and no client fetched or cleared any more."},
     {"late_fragments", "fragments", "Fragments that came after they counted as lost; they are kept."},
@@ -82,11 +83,11 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Retentio
     {"early_forgotten", "ids", "Early clears that were forgotten: too many, or too old."},
     {"requests_waiting", "requests", "Requests that wait now for fragments which have not come."},
     {"fragments_sending", "fragments", "Fragments in unsent replies now, absent ones included."},
-    {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they go on."},
+    {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they pass on."},
 }};
 
-/// insert() keeps a shared reference and passes the fragment on at once. Later consumers must not write to it;
-/// Fragment::writable tells them so. A full book leaves fragments in the queue of their ROB, and a full queue delays
+/// insert() keeps a shared reference and passes the fragment on at once. Later consumers must not write to the fragment;
+/// Fragment::writable is false for them. A full book leaves fragments in the queue of their ROB, and a full queue delays
 /// insert(). All other work is in one thread.
 class HltRequestHandler final : public FragmentConsumer, public RunAware {
  public:
@@ -97,7 +98,8 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   void insert(FragmentPtr fragment) override;
   void take_run(const RunInfo& run) override;
   void start() override;
-  /// Kept fragments are served until they are cleared, or until no client has fetched or cleared anything for `linger`.
+  /// Says that the run ends: kept fragments are served until they are cleared, or until no client has fetched or cleared
+  /// anything for `linger`.
   void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
   void give_up() override { told_to_give_up_.store(true, std::memory_order_relaxed); }
   void stop() override;
@@ -121,13 +123,13 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
 
   const HltRequestHandlerSettings settings_;
   FragmentService service_;
-  std::vector<std::unique_ptr<Queue>> queues_;  // by ROB
-  std::vector<FragmentPtr> first_;              // by ROB: a fragment taken from the queue while the book was full
+  std::vector<std::unique_ptr<Queue>> queues_;  // one queue for each ROB
+  std::vector<FragmentPtr> first_;  // for each ROB: a fragment that was taken from the queue while the book was full
 
   std::atomic<bool> ends_{false};  // the run ends
   std::atomic<bool> told_to_give_up_{false};
   std::atomic<bool> ending_{false};  // all fragments have been inserted
-  bool given_up_ = false;            // on clients, while the run ends
+  bool given_up_ = false;            // the handler gave up its clients, while the run ends
   std::atomic<bool> unplaced_{false};
   std::uint64_t waits_since_ns_ = 0;
   std::uint64_t not_kept_ = 0;

@@ -1,4 +1,4 @@
-// The set of links that a fragment has shown so far. Emptying it for the next fragment costs nothing.
+// The set of links that a fragment has shown up to now. To empty it for the next fragment costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace rodeo::readout {
 
-/// A hash table of link ids. Each has the number of the fragment that showed it last. The table grows while new links
+/// A hash table of link ids. Each id has the number of the fragment that showed it last. The table grows while new links
 /// appear, which is in the first fragments of a run. One thread.
 class LinkTable {
  public:
@@ -44,7 +44,7 @@ class LinkTable {
     std::uint32_t fragment = 0;  // 0: free
   };
 
-  // Neighbouring link ids get neighbouring places; the upper bits count as well.
+  // Neighbouring link ids get neighbouring places; the upper bits are used as well.
   std::size_t home(std::uint32_t link) const { return (link ^ link >> 12 ^ link >> 22) & (slots_.size() - 1); }
 
   bool insert(Slot& slot, std::uint32_t link) {

@@ -12,8 +12,8 @@
 namespace rodeo::readout {
 namespace {
 
-// Seats for inserting threads of a consumer without own threads. Usually there are fewer builder workers; otherwise two
-// threads share a seat and wait for each other.
+// Seats for inserting threads of a consumer without own threads. Usually there are fewer builder workers than seats;
+// otherwise two threads share a seat and wait for each other.
 constexpr unsigned kInlineSeats = 8;
 
 unsigned number_of_this_thread() {
@@ -111,7 +111,7 @@ void QueuedConsumer::run(Seat& seat, unsigned index) {
 void QueuedConsumer::take(Seat& seat, FragmentPtr fragment) {
   if (gives_up()) [[unlikely]]
     return seat.counters.add(Count::given_up);
-  // One fragment in sixteen: reading the clock costs more than the queue.
+  // Times one fragment in sixteen: reading the clock costs more than the queue.
   if (fragment->handed_over_ns != 0 && seat.timed++ % 16 == 0) {
     const std::uint64_t now = base::steady_now_ns();
     seat.latency.record(now > fragment->handed_over_ns ? now - fragment->handed_over_ns : 0);

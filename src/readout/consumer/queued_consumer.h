@@ -31,7 +31,7 @@ struct QueueSettings {
 
 /// Settings of every queued consumer. The defaults are those of the struct that has the queue.
 const Settings<QueueSettings>& queue_settings();
-/// The same for a consumer that always has one thread.
+/// The settings of a consumer that always has one thread.
 const Settings<QueueSettings>& one_thread_settings();
 
 /// Queue, threads, back-pressure, failure and statistics of a consumer; its workers process the fragments. A derived class
@@ -47,7 +47,7 @@ class QueuedConsumer : public FragmentConsumer {
 
   void start() override;
 
-  /// Works off the queue, in order, then joins the threads. Further calls have no effect.
+  /// Processes the queue, in order, then joins the threads. Further calls have no effect.
   void stop() override;
 
   void give_up() override { given_up_.store(true, std::memory_order_release); }
@@ -63,7 +63,7 @@ class QueuedConsumer : public FragmentConsumer {
    public:
     virtual ~Worker() = default;
     /// Owns the fragment, and passes it on or releases it. Exceptions are caught and counted, and the fragment is then lost:
-    /// a worker that can save the fragment must catch them itself.
+    /// a worker that can still use the fragment must catch them itself.
     virtual void work(FragmentPtr fragment) = 0;
     /// Called while the queue is empty. With `ending` the queue stays empty, and the result true ends the thread.
     virtual bool rest(bool ending) { return ending; }
@@ -81,11 +81,11 @@ class QueuedConsumer : public FragmentConsumer {
   /// False if the queue is full; the caller then keeps the fragment. Not for threads = 0.
   bool try_enqueue(FragmentPtr& fragment) { return queue_.try_push(std::move(fragment)); }
 
-  /// Passes a fragment to the next consumer, or to the end of the list, which releases it. There is always a next one, so it
-  /// need not be tested (slides: the test costs more than the call).
+  /// Passes a fragment to the next consumer, or to the end of the list, which releases it. A next one always exists, so no
+  /// test is needed (slides: the test costs more than the call).
   void pass_on(FragmentPtr fragment) { next_->insert(std::move(fragment)); }
 
-  /// The run must stop, for this reason. The first reason stays. Any thread.
+  /// Says that the run must stop for this reason. The first reason stays. Any thread.
   void fail(std::string why);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// True after give_up().
@@ -98,11 +98,11 @@ class QueuedConsumer : public FragmentConsumer {
  private:
   enum class Count : std::uint8_t { consumed, exceptions, given_up, count };
 
-  // The place of an own thread or, with threads = 0, of one inserting thread at a time.
+  // The place of one of the consumer's own threads or, with threads = 0, of one inserting thread at a time.
   struct alignas(base::kCacheLine) Seat {
     base::CounterBlock<Count> counters;
     base::LatencyHistogram latency;
-    std::uint32_t timed = 0;  // fragments that carried a time
+    std::uint32_t timed = 0;  // number of fragments with a time
     std::unique_ptr<Worker> worker;
     std::atomic_flag taken;
     base::ThreadCpu cpu;

@@ -21,14 +21,14 @@ struct Sample {
 /// One thread.
 class SampleClient {
  public:
-  /// Connects to the readout of this name on this machine; an empty name means the only one. Error readout.no_sampler if
-  /// there is none, readout.which_sampler if an empty name fits several.
+  /// Connects to the readout of this name on this machine; an empty name means the only readout. Error readout.no_sampler if
+  /// there is none, readout.which_sampler if the name is empty and there are several.
   static Result<SampleClient> connect(std::string_view readout_name);
   static Result<SampleClient> connect_to(const std::filesystem::path& socket);
 
   enum class Outcome : std::uint8_t { sample, nothing, end };
-  /// Waits up to `patience` for the next sample. Nothing: none came in time; a partly received one continues in the next
-  /// call. End: the run is over. Error readout.sample_protocol if the other side uses another protocol.
+  /// Waits up to `patience` for the next sample. Nothing: no sample arrived in time; the next call continues with a partly
+  /// received one. End: the run is over. Error readout.sample_protocol if the other side uses another protocol.
   Result<Outcome> next(Sample& sample, std::chrono::milliseconds patience);
 
  private:

@@ -18,7 +18,7 @@ inline constexpr std::size_t kSampleHeaderBytes = 40;
 inline constexpr std::uint32_t kLargestSample = 1 << 30;
 
 struct SampleHeader {
-  std::uint16_t header_bytes = kSampleHeaderBytes;  ///< later versions may have more
+  std::uint16_t header_bytes = kSampleHeaderBytes;  ///< size of the header; later versions may have a larger one
   std::uint32_t event_bytes = 0;
   std::uint64_t sequence = 0;
   std::uint64_t unix_ns = 0;
@@ -30,7 +30,7 @@ struct SampleHeader {
 
 std::array<std::byte, kSampleHeaderBytes> encode_sample_header(const SampleHeader& header);
 
-/// Empty if this version cannot read the header.
+/// The header; empty if this version cannot read it.
 std::optional<SampleHeader> decode_sample_header(std::span<const std::byte, kSampleHeaderBytes> bytes);
 
 }  // namespace rodeo::readout

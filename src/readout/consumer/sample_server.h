@@ -22,7 +22,7 @@ class SampleServer {
   /// Throws SetupError: readout.socket if another readout uses this name, and errors of base::UnixEndpoint.
   explicit SampleServer(std::filesystem::path path);
 
-  /// Waits up to `timeout_ms` for new, leaving or writable readers, and serves them. `now_ns`: steady clock.
+  /// Waits up to `timeout_ms` for readers that connect, leave or can take data, and serves them. `now_ns`: steady clock.
   void serve(int timeout_ms, std::uint64_t now_ns);
 
   /// Sends to each reader that has taken all earlier samples; the others miss it. `event` is read only during the call.
@@ -35,9 +35,9 @@ class SampleServer {
 
   struct Counters {
     std::uint64_t readers_seen = 0;
-    std::uint64_t readers_dropped = 0;  ///< read nothing for too long
+    std::uint64_t readers_dropped = 0;  ///< readers that read nothing for too long
     std::uint64_t sent = 0;             ///< samples, summed over readers
-    std::uint64_t missed = 0;           ///< by readers that were busy
+    std::uint64_t missed = 0;           ///< samples that readers missed because they were busy
   };
   const Counters& counters() const { return counters_; }
 

@@ -14,8 +14,8 @@
 
 namespace rodeo::readout {
 
-/// Verifies headers and payload of every frame (formats/rdh_payload.h), that it is of the fragment's orbit, and that no link
-/// occurs twice. The RDH link id of a chunk must be the link number of its FID, as the card input makes it.
+/// Verifies headers and payload of every frame (formats/rdh_payload.h), that the frame belongs to the fragment's orbit, and
+/// that no link occurs twice. The RDH link id of a chunk must be the link number of its FID, as the card input makes it.
 class VerifyRdhWork final : public FragmentWork {
  public:
   struct Settings {

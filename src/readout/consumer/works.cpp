@@ -37,7 +37,7 @@ void VerifyWork::process(Fragment& fragment) {
   const formats::ProvableTrigger expected = provable_.trigger(id);
   const std::uint64_t first_word = provable_.header(id);
 
-  // In GBT mode, chunks never cross the end of a part. If one does (FULL mode), the general loop starts from the
+  // In GBT mode, chunks never cross the end of a part. If a chunk does (FULL mode), the general loop starts from the
   // beginning.
   bool whole = true;
   for (const FragmentPart& part : fragment.all_parts()) {
@@ -95,14 +95,15 @@ namespace {
 const Settings<VerifyWork::Settings>& verify_settings() {
   using S = VerifyWork::Settings;
   static const Settings<S> settings{
-      setting(&S::seed, "seed", "Seed of the provable payload. Left out, that of the generator."),
-      setting(&S::crc, "crc", "Chunks end in a CRC-32. Left out, as the generator makes them."),
+      setting(&S::seed, "seed", "Seed of the provable payload. Left out: the seed of the generator."),
+      setting(&S::crc, "crc", "Chunks end in a CRC-32. Left out: the value of the generator."),
       setting(&S::l1id_bits, "l1id_bits",
-              "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits. Left out, what the "
-              "generator sends.",
+              "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits. Left out: the "
+              "value of the generator.",
               {.minimum = 4, .maximum = 32}),
       setting(&S::l1id_counter, "l1id_counter",
-              "32: chunks carry a counter of 32 bits without resets. Left out, what the generator sends.", {.maximum = 32}),
+              "32: chunks carry a counter of 32 bits without resets. Left out: the value of the generator.",
+              {.maximum = 32}),
       setting(&S::trigger, "check_trigger",
               "Compare the fragment's BCID and trigger type too; false for chunk formats that do not carry them."),
       setting(&S::chunk_bytes, "chunk_bytes",
@@ -117,7 +118,7 @@ std::vector<Key> VerifyWork::keys() { return verify_settings().keys(); }
 VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) { return verify_settings().read(parameters); }
 
 std::uint64_t xor_of(std::span<const std::byte> bytes) {
-  // Eight independent sums: the loop is then limited by memory alone.
+  // Eight independent sums: then only the memory limits the loop.
   constexpr std::size_t kLanes = 8;
   constexpr std::size_t kAhead = 8192;
   constexpr int kIntoSecondLevel = 2;  // the first level's few line buffers stay free for the current reads
@@ -126,7 +127,7 @@ std::uint64_t xor_of(std::span<const std::byte> bytes) {
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= kStep; left -= kStep, at += kStep) {
-    // Two pages ahead, so also in the next chunk of the page: memory works while fragments are handed on.
+    // Prefetches two pages ahead, so also in the next chunk of the page: memory works while fragments are passed on.
     __builtin_prefetch(at + kAhead, 0, kIntoSecondLevel);
     std::uint64_t words[kLanes];
     std::memcpy(words, at, sizeof words);

@@ -16,18 +16,18 @@
 
 namespace rodeo::readout {
 
-/// Verifies every byte of every chunk against the provable payload, that a fragment is of one trigger, and that no link
-/// occurs twice.
+/// Verifies every byte of every chunk against the provable payload, that all chunks of a fragment belong to one trigger, and
+/// that no link occurs twice.
 class VerifyWork final : public FragmentWork {
  public:
   struct Settings {
     std::uint64_t seed = 1;
     bool crc = false;                ///< chunks end in a CRC-32
-    std::uint32_t l1id_bits = 32;    ///< of the L1 id in chunks
-    std::uint32_t l1id_counter = 0;  ///< 32: these are a counter of 32 bits without resets
+    std::uint32_t l1id_bits = 32;    ///< bits of the L1 id in chunks
+    std::uint32_t l1id_counter = 0;  ///< 32: the L1 ids are a counter of 32 bits without resets
     bool trigger = true;             ///< compare the fragment's BCID and trigger type
     std::uint32_t chunk_bytes =
-        0;  ///< size of every whole chunk; 0: any size (a cut by a multiple of a word is then not seen)
+        0;  ///< size of every whole chunk; 0: any size (then a cut by a multiple of a word is not detected)
   };
 
   explicit VerifyWork(Settings settings) : settings_(settings), provable_(settings.seed, settings.crc, settings.l1id_bits) {}
@@ -52,7 +52,7 @@ class VerifyWork final : public FragmentWork {
     std::uint64_t wrong_triggers = 0;
     std::uint64_t broken_fragments = 0;
     std::uint64_t missing_but_present = 0;
-    std::uint64_t chunks = 0;      ///< chunks of this fragment so far
+    std::uint64_t chunks = 0;      ///< chunks of this fragment up to now
     std::uint32_t wrong_link = 0;  ///< link id of the first wrong chunk
   };
   struct Kind {
@@ -69,7 +69,7 @@ class VerifyWork final : public FragmentWork {
   LinkTable links_;
   FirstWrong first_wrong_;
   base::Gauge<std::uint64_t> verified_chunks_, mismatches_, mismatching_fragments_, flagged_chunks_;
-  std::array<base::Gauge<std::uint64_t>, 5> wrong_;  ///< in the order of kWrong
+  std::array<base::Gauge<std::uint64_t>, 5> wrong_;  ///< counts in the order of kWrong
 };
 
 /// Reads every byte of every fragment without using it: the least cost of a consumer that must touch all data.
@@ -78,7 +78,7 @@ class ReadWork final : public FragmentWork {
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
 
-  /// read_bytes, and read_sum (which prevents compilers from removing the reads).
+  /// The counters read_bytes, and read_sum (which prevents compilers from removing the reads).
   std::vector<NamedCounter> counters() const override;
 
  private:
@@ -93,7 +93,7 @@ class ReleaseWork final : public FragmentWork {
   void process(Fragment&) override {}
 };
 
-/// The exclusive or of all 64-bit words, the last one padded with zeros; at memory speed.
+/// The exclusive or of all 64-bit words, the last one padded with zeros. It runs at the speed of the memory.
 std::uint64_t xor_of(std::span<const std::byte> bytes);
 
 }  // namespace rodeo::readout

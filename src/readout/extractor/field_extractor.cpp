@@ -79,7 +79,7 @@ class FieldExtractor final : public TriggerExtractor {
   const bool one_word_;
 };
 
-// Reads the header of the provable payload as a first plain version would: a function that sees one chunk.
+// Reads the header of the provable payload like a simple first version: a function that gets one chunk.
 template <std::uint32_t kBits>
 TriggerInfo extract_one(std::span<const std::byte> chunk) {
   if (chunk.size() < 8) return {.valid = false};
@@ -119,7 +119,7 @@ const Settings<FieldLayout>::Lines& l1id_bits() {
   return line;
 }
 
-// The default values where the parameters give none.
+// The layout, with default values where the parameters give none.
 FieldLayout layout_of(const Settings<FieldLayout>& settings, const Parameters& parameters) {
   const FieldLayout layout = settings.read(parameters);
   if (layout.l1id_bits > 24 && layout.l1id_bits != 32)

@@ -34,7 +34,7 @@ FragmentBook::FragmentBook(const Settings& settings)
 }
 
 double FragmentBook::memory_bytes(const Settings& settings) {
-  constexpr double kOfTable = 4 * sizeof(std::uint64_t);  // at most a quarter full
+  constexpr double kOfTable = 4 * sizeof(std::uint64_t);  // bytes per id: the table is at most a quarter full
   return static_cast<double>(settings.most_fragments) * (sizeof(Entry) + kOfTable) +
          static_cast<double>(settings.most_early_clears) * (sizeof(Moment) + kOfTable) +
          static_cast<double>(settings.reorder_fragments) * sizeof(Moment);
@@ -108,7 +108,7 @@ void FragmentBook::advance(std::uint64_t now_ns) {
 
 void FragmentBook::align(std::uint64_t run_at, bool newest) {
   if (settings_.short_ids()) {
-    if (!newest) return;  // the id of one request may be old or wrong
+    if (!newest) return;  // the id of a single request may be old or wrong
     run_at_ = std::max(run_at, run_at_.value_or(0));
     return place(true);
   }
@@ -119,7 +119,7 @@ void FragmentBook::align(std::uint64_t run_at, bool newest) {
   if (const std::uint64_t by = lacking(newest_); by != 0) shift(by);
 }
 
-// Short ids. `newest`: the run is at run_at_ now.
+// Places a book with short ids. `newest`: the run is now at run_at_.
 void FragmentBook::place(bool newest) {
   if (aligned_ || !has_newest_ || !run_at_ || !first_settled_) return;
   if (may_begin_the_run() || (newest && *run_at_ < settings_.id_step)) {
@@ -132,7 +132,7 @@ void FragmentBook::place(bool newest) {
 
 bool FragmentBook::may_begin_the_run() const { return first_ == 0 && *run_at_ <= newest_ + most(); }
 
-// The multiple of the step that brings this id nearest to the farm's; at least 0.
+// The multiple of the step that brings this id nearest to the farm's id; at least 0.
 std::uint64_t FragmentBook::lacking(std::uint64_t id) const {
   const std::uint64_t half = settings_.id_step / 2;
   if (has_newest_ ? may_begin_the_run() : id == 0 && *run_at_ <= most()) return 0;
@@ -157,7 +157,7 @@ void FragmentBook::shift(std::uint64_t by) {
 
 void FragmentBook::alone() {
   placed_ = placed_ || (first_settled_ && !unplaced_);
-  // Readouts that join later take their round from this one.
+  // Readouts that join later take their rounds from this book.
   aligned_ = aligned_ || (placed_ && settings_.short_ids() && newest_ >= settings_.id_step);
 }
 
@@ -222,7 +222,7 @@ void FragmentBook::remember_clear(std::uint64_t id, std::uint64_t now_ns) {
   early_.push({id, now_ns});
 }
 
-// If the fragment has come, the id is no longer in the table, or is there for a later clear.
+// If the fragment has arrived, the id is no longer in the table, or stands for a later clear.
 void FragmentBook::forget_clear() {
   const std::uint64_t id = early_.front().id;
   if (early_table_.find(id) == early_.front_place()) {

@@ -1,44 +1,44 @@
 // FragmentBook keeps the fragments of one ROB until a client clears them. The key is the global id (software ROD paper,
 // section VI.C: "HLTRequestHandler"). Pure: no thread, no clock, no network.
 //
-// Rules. "The line" is an id that the builder has passed: the newest id of the moment `reorder_fragments` fragments ago, or
-// `reorder_ns` ago. A fragment at or behind the line that is not here is not expected any more. While the book is full, or
-// fragments wait outside for room, this time does not count: fragments that wait outside, or in a builder that is held back,
-// may be older.
+// Rules. "The line" is an id that the builder has passed: the id that was the newest one `reorder_fragments` fragments ago,
+// or `reorder_ns` ago. A fragment at or behind the line that is not here is no longer expected. Time does not count while
+// the book is full, or while fragments wait outside for room: fragments that wait outside, or in a builder that is held
+// back, may be older.
 //
-//   a fragment comes         kept already, or let go already   ─► let go, duplicates
-//                            cleared before it came            ─► let go, cleared_early
+//   a fragment arrives       kept already, or released already ─► released, duplicates
+//                            cleared before it arrived         ─► released, cleared_early
 //                            the book is full                  ─► stays with the caller, which waits
-//                            behind the line                   ─► kept, late: earlier requests were told that it is lost
+//                            behind the line                   ─► kept, late: earlier answers said that it is lost
 //                            else                              ─► kept
-//   an id is asked for       kept                              ─► there
-//                            let go, or cleared early          ─► lost
+//   a client asks for an id  kept                              ─► there
+//                            released, or cleared early        ─► lost
 //                            behind the line, or after end()   ─► lost
 //                            else                              ─► pending
-//   an id is cleared         kept                              ─► let go, cleared
-//                            let go, or cleared early          ─► nothing, cleared_again
-//                            behind the line, or after end()   ─► nothing, cleared_again: cleared before, or never came
-//                            else                              ─► remembered; beyond the limit, the oldest is forgotten:
+//   a client clears an id    kept                              ─► released, cleared
+//                            released, or cleared early        ─► nothing, cleared_again
+//                            behind the line, or after end()   ─► nothing, cleared_again: cleared before, or never arrived
+//                            else                              ─► remembered; above the limit, the oldest is forgotten:
 //                                                                 early_forgotten
-//   time goes by             a fragment came `garbage_ns`
-//                            before one that was cleared       ─► let go, garbage: no clear names it
+//   time passes              a fragment arrived `garbage_ns`
+//                            before one that was cleared       ─► released, garbage: no clear names it
 //                            a clear was remembered for
-//                            `garbage_ns`                      ─► forgotten, early_forgotten: its fragment never comes
+//                            `garbage_ns`                      ─► forgotten, early_forgotten: its fragment never arrives
 //
 // A readout that joins a run begins its global ids with the ids of its front ends, so its ids may lack rounds that the farm
-// has seen. The first id that the farm names tells how many (align()): the book adds the whole multiple of `id_step` that
+// has seen. The first id that the farm names shows their number (align()): the book adds the multiple of `id_step` that
 // brings its own id nearest to the farm's. From then on the book uses the farm's ids. A book that begins with the id 0 began
 // with the run, and adds nothing, unless the farm is ahead by more than a book holds.
 //
-// Short ids (`id_step` not above four times `reorder_fragments`) cannot tell how many rounds they lack. Such a book has no
-// place, and tells nothing, until `reorder_ns` after its first fragment one of these holds:
+// Short ids (`id_step` not above four times `reorder_fragments`) do not show how many rounds they lack. A book with short
+// ids has no place, and reports no ids, until one of these holds, `reorder_ns` after its first fragment or later:
 //
 //   it begins with the id 0 (see above)        ─► its own ids are right
 //   the farm's position is below `id_step`     ─► its own ids are right
 //   the farm knows no other position (alone()) ─► its own ids are right, until the farm knows one
 //   the farm's position is `id_step` or above  ─► unplaced(): the run must stop
 //
-// The ids of fragments that were let go are remembered only until they are behind the line.
+// The ids of released fragments are remembered only until they are behind the line.
 #pragma once
 
 #include <cstddef>
@@ -67,15 +67,15 @@ class FragmentBook {
   };
 
   struct Counts {
-    std::uint64_t taken = 0;  ///< fragments: = kept now + cleared + cleared_early + duplicates + garbage + left_over
+    std::uint64_t taken = 0;  ///< number of fragments: kept now + cleared + cleared_early + duplicates + garbage + left_over
     std::uint64_t cleared = 0;
     std::uint64_t cleared_early = 0;
     std::uint64_t duplicates = 0;
     std::uint64_t garbage = 0;
-    std::uint64_t left_over = 0;        ///< by let_all_go()
-    std::uint64_t late = 0;             ///< of the fragments taken
-    std::uint64_t cleared_again = 0;    ///< ids
-    std::uint64_t early_forgotten = 0;  ///< ids
+    std::uint64_t left_over = 0;        ///< fragments released by let_all_go()
+    std::uint64_t late = 0;             ///< late fragments, which are also in `taken`
+    std::uint64_t cleared_again = 0;    ///< number of ids
+    std::uint64_t early_forgotten = 0;  ///< number of ids
 
     Counts& operator+=(const Counts& other);
     bool operator==(const Counts&) const = default;
@@ -89,37 +89,37 @@ class FragmentBook {
   /// Memory of a book with these settings, without the fragments.
   static double memory_bytes(const Settings& settings);
 
-  /// Takes the fragment, unless the book is full: `fragment` is then empty. All times are of one clock and never fall.
+  /// Takes the fragment, which is then empty, unless the book is full. All times are of one clock and never decrease.
   Taken take(FragmentPtr& fragment, std::uint64_t now_ns);
 
   struct Found {
     Answer answer = Answer::pending;
-    const FragmentPtr* fragment = nullptr;  ///< if `there`: valid until the next call
+    const FragmentPtr* fragment = nullptr;  ///< set if `there`; valid until the next call
   };
   Found find(std::uint64_t id) const;
 
   void clear(std::uint64_t id, std::uint64_t now_ns);
 
-  /// The farm has this global id. The first call after the first fragment counts, or the last one before it. It moves all
-  /// kept ids, so it may take time once. `newest`: the run has come to here; else the id may be older. Short ids use the
-  /// highest position of the run that is named.
+  /// Says that the farm has this global id. The first call after the first fragment counts, or the last call before it. It
+  /// moves all kept ids, so it may take some time once. `newest`: the run has reached this id; else the id may be older.
+  /// Short ids use the highest position of the run that was named.
   void align(std::uint64_t run_at, bool newest = false);
-  /// The farm knows of no position but this book's.
+  /// Says that the farm knows no position but this book's.
   void alone();
   /// True if the book cannot tell which events its short ids name.
   bool unplaced() const { return unplaced_; }
 
-  /// Tells whether fragments of this ROB wait outside, before take(). At first: no.
+  /// Says whether fragments of this ROB wait outside, before take(). At first there are none.
   void wait_outside(bool some) { some_outside_ = some; }
 
   /// Applies the passing of time. Cheap if nothing has changed.
   void advance(std::uint64_t now_ns);
 
-  /// All fragments have come: an id that is not here is lost.
+  /// Says that all fragments have arrived: an id that is not here is lost.
   void end();
   bool ended() const { return ended_; }
 
-  /// Lets go of all kept fragments.
+  /// Releases all kept fragments.
   void let_all_go();
 
   std::size_t size() const { return table_.size(); }
@@ -130,9 +130,10 @@ class FragmentBook {
   bool has_newest() const { return has_newest_ && placed_; }
   /// The number added to a fragment's global id to get the farm's id.
   std::uint64_t offset() const { return offset_; }
-  /// Global id of the newest fragment so far.
+  /// Global id of the newest fragment.
   std::uint64_t newest() const { return newest_; }
-  /// The lowest id so far; known `reorder_ns` after the first fragment or at the end, since older ids may come until then.
+  /// The lowest id up to now. It is known `reorder_ns` after the first fragment or at the end, because older ids may arrive
+  /// before.
   std::optional<std::uint64_t> first() const {
     return has_newest() && (first_settled_ || ended_) ? std::optional(first_) : std::nullopt;
   }
@@ -151,7 +152,7 @@ class FragmentBook {
     std::uint64_t came_ns = 0;
     std::uint32_t bytes = 0;
     std::uint32_t older = GlobalIdTable::kNone;
-    std::uint32_t newer = GlobalIdTable::kNone;  ///< of a free entry: the next free one
+    std::uint32_t newer = GlobalIdTable::kNone;  ///< link of a free entry to the next free one
   };
   struct Moment {
     std::uint64_t id = 0;
@@ -219,8 +220,8 @@ class FragmentBook {
 
   Moments recent_;  // the newest id at the arrival of each recent fragment
   std::uint64_t newest_ = 0;
-  std::uint64_t first_ = 0;     // the lowest id so far
-  std::uint64_t first_ns_ = 0;  // arrival of the first fragment
+  std::uint64_t first_ = 0;     // the lowest id up to now
+  std::uint64_t first_ns_ = 0;  // arrival time of the first fragment
   bool first_settled_ = false;
   std::uint64_t line_ = 0;
   bool has_newest_ = false;
@@ -228,18 +229,18 @@ class FragmentBook {
   bool ended_ = false;
   bool some_outside_ = false;
   std::optional<std::uint64_t>
-      run_at_;            // the last id that the farm named before the first fragment, or the first one after it
+      run_at_;            // the last id that the farm named before the first fragment, or the first id after it
   bool aligned_ = false;  // run_at_ is final
-  bool placed_ = true;    // its ids are the farm's, as far as is known
+  bool placed_ = true;    // the ids are the farm's, as far as is known
   bool unplaced_ = false;
   std::uint64_t offset_ = 0;      // added to the ids of fragments to get the farm's ids
-  std::uint64_t held_up_ns_ = 0;  // when the book was last full, or fragments last waited outside
+  std::uint64_t held_up_ns_ = 0;  // time at which the book was last full, or fragments last waited outside
 
   GlobalIdTable early_table_;  // places in early_
-  Moments early_;              // clears before their fragments; used ones are no longer in the table
+  Moments early_;              // clears before their fragments; used clears are no longer in the table
 
   GlobalIdTable gone_table_;
-  Moments gone_;  // let go before they were behind the line
+  Moments gone_;  // ids of fragments that were released before they were behind the line
   Counts counts_;
 };
 

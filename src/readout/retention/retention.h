@@ -14,7 +14,7 @@ namespace rodeo::readout {
 /// One thread at a time.
 class Retention {
  public:
-  /// At least one ROB, each only once; `settings` apply to each.
+  /// Makes a book for each ROB, with the same `settings`. There is at least one ROB, and none is named twice.
   Retention(std::span<const SourceId> robs, const FragmentBook::Settings& settings);
 
   const std::vector<SourceId>& robs() const { return robs_; }
@@ -24,9 +24,9 @@ class Retention {
   FragmentBook& book(std::size_t rob) { return books_[rob]; }
   const FragmentBook& book(std::size_t rob) const { return books_[rob]; }
 
-  /// The farm named this global id: see FragmentBook::align().
+  /// Says that the farm named this global id: see FragmentBook::align().
   void align(std::uint64_t run_at, bool newest = false);
-  /// A supervisor asked, and knows of no position but this readout's.
+  /// Says that a supervisor asked, and knows no position but this readout's.
   void alone();
   bool unplaced() const;
   void clear(const formats::ClearRequest& request, std::uint64_t now_ns);
@@ -34,10 +34,11 @@ class Retention {
   void end();
   void let_all_go();
 
-  /// The kept fragments of any ROB, from this global id on, in at most `most` ranges.
+  /// The kept fragments of any ROB with this global id or a higher one, in at most `most` ranges.
   formats::HoldingsReply holdings(std::uint64_t from, std::size_t most) const;
 
-  /// The highest of the first ids of all ROBs with fragments: from it on, all of them have fragments. Empty: not known yet.
+  /// The highest of the first ids of all ROBs with fragments: from this id on, all of them have fragments. Empty: not known
+  /// yet.
   std::optional<std::uint64_t> first() const;
 
   std::uint64_t size() const;

@@ -30,7 +30,7 @@ Json status_of(const ReadoutSettings& settings, const process::ProcessIdentity& 
   return json;
 }
 
-/// Empty if the run type of the configuration stays.
+/// The run type of the request; empty if the run type of the configuration stays.
 Result<std::optional<std::uint32_t>> run_type_of(const Json& request) {
   const Json* const name = request.find("run_type");
   if (name == nullptr || name->is_null()) return std::nullopt;

@@ -17,21 +17,20 @@ namespace rodeo::readout {
 struct RunLimits {
   std::optional<double> seconds = {};  ///< limit of the input's running time
   std::optional<std::uint64_t> fragments =
-      {};             ///< the input stops after this many fragments; some more are then in progress
-  bool hold = false;  ///< waits until `control` gives the run
+      {};             ///< number of fragments after which the input stops; some more are then in progress
+  bool hold = false;  ///< true: waits until `control` gives the run
 };
 
 /// Receives every status of the run, about twenty times a second, on the thread that runs.
 using StatusObserver = std::function<void(const ReadoutStatus&)>;
 
-/// Adds to a status what another process knows of the run (the emulator of its cards). `last`: the run has ended.
+/// Adds to a status what another process (the emulator of its cards) knows of the run. `last`: the run has ended.
 using StatusAmender = std::function<void(ReadoutStatus&, bool last)>;
 
 /// Runs until a limit, the end of the input, a failure, a signal, or a request on `control` (may be nullptr). A held run
 /// waits for a request to start; if it is told to end before, the application's phase stays `ready`. The first Ctrl-C (or
 /// SIGTERM) ends the run in order; a second changes nothing. After the third, or when stop_limit is over, the function
 /// returns a report of condition ABORTED while threads still work. The caller must then leave by std::quick_exit or _exit.
-/// work, and the caller must leave by std::quick_exit or _exit.
 RunReport run_readout(ControlledReadout& readout, RunLimits limits, process::LineServer* control,
                       const StatusObserver& observe = {}, const StatusAmender& amend = {},
                       process::LastResort* last_resort = nullptr);

@@ -26,7 +26,7 @@ std::string text_of(const Json& value) { return value.dump(0); }
 
 std::string hash_of(const std::string& text) { return base::sha256_hex(std::as_bytes(std::span(text))); }
 
-/// Flat. Only run and readout: settings of other programs in the same file do not belong to this run.
+/// The values as a flat list. Only run and readout: settings of other programs in the same file do not belong to this run.
 Json values_of(const Configuration& configuration) {
   Json values = Json::object();
   for (const char* path : {"run", "readout"}) {

@@ -1,4 +1,4 @@
-// Records of a run besides its events. The free strings of each file have the configuration and the versions of the
+// Records of a run in addition to its events. The free strings of each file have the configuration and the versions of the
 // software; run.json in the same directory has the verdict (docs/formats/eventstorage-file.md).
 #pragma once
 
@@ -36,13 +36,13 @@ Result<void> write_run_files(const Json& report, const std::vector<FragmentConsu
 /// True if a file of this name is a report of a run.
 bool is_run_record(const std::filesystem::path& path);
 
-/// Why no report in the directory names this file. For an unclosed file, names the report that is missing.
+/// The reason why no report in the directory names this file. For an unclosed file, it names the missing report.
 std::string why_no_record(const std::filesystem::path& file);
 
-/// Finds reports of runs by their files. A directory is read once, as long as its files are asked for in a row. One thread.
+/// Finds reports of runs by their files. A directory is read once if its files are asked for in a row. One thread.
 class RunRecords {
  public:
-  /// The report of the run that wrote this file, if it is in the same directory. Of the run's files, it lists only this one.
+  /// The report of the run that wrote this file, if it is in the same directory. It lists only this file of the run.
   std::optional<Json> that_wrote(const std::filesystem::path& file);
 
  private:

@@ -46,7 +46,7 @@ std::string reasons(const std::vector<NamedCounter>& counters) {
   return out;
 }
 
-/// Losses that the processes before this one report, of any link.
+/// Losses that the processes before this one report, on any link.
 std::vector<NamedCounter> lost_upstream(const std::vector<NamedCounter>& input) {
   constexpr std::string_view kPrefix = "upstream_";
   std::vector<NamedCounter> lost;
@@ -56,7 +56,7 @@ std::vector<NamedCounter> lost_upstream(const std::vector<NamedCounter>& input) 
   return lost;
 }
 
-/// What a consumer failed to write or process. Shares and limits of the configuration are not losses.
+/// The fragments that a consumer failed to write or process. Shares and limits of the configuration are not losses.
 std::string losses_text(const FragmentConsumer::Status& consumer) {
   constexpr std::string_view kPrefix = "unwritten_";
   std::vector<NamedCounter> unwritten;
@@ -77,7 +77,7 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
   return out;
 }
 
-/// What did not match: by consumer and counter, and the first place.
+/// The mismatches, by consumer and counter, and the first place.
 std::string wrong_text(const RunReport& report) {
   if (report.condition != Condition::wrong && report.mismatches == 0) return {};
   std::string out = "data are WRONG";
@@ -342,7 +342,7 @@ std::string report_text(const RunReport& report) {
   if (const auto losses = report.input_losses(); !losses.empty())
     row("input", "data were lost before they came here, {}{}", advice.lost, reasons(losses));
   if (const std::string lost = reasons(lost_upstream(report.input)); !lost.empty())
-    row("upstream", "lost there, of whatever link{}", lost);
+    row("upstream", "lost there, on any link{}", lost);
   if (const std::uint64_t silent = counter_value(report.input, "cards_silent"); silent > 0)
     row("input", "{} had brought nothing for a second or longer at the end, while others had",
         base::counted(silent, "card"));

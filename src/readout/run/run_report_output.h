@@ -15,7 +15,8 @@ using settings::Json;
 /// The report as docs/reference/run-report.md describes it.
 Json report_json(const RunReport& report);
 
-/// A running readout, for `rodeo readout status` and the control socket: the report so far, all links and fill levels.
+/// The state of a running readout, for `rodeo readout status` and the control socket: the report up to now, all links and
+/// fill levels.
 Json status_json(const RunReport& so_far, const ReadoutStatus& status);
 
 /// The percentiles with `between` as separator, or a text if nothing was measured.

@@ -68,7 +68,7 @@ std::string dead_time_text(const Rates& rates) {
 
 std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
 
-/// "   lost 12", " (time_out 10,", " bcid_mismatch 2)": the worst reason first.
+/// The counters as texts: "   lost 12", " (time_out 10,", " bcid_mismatch 2)". The worst reason is first.
 std::vector<std::string> with_reasons(std::string_view what, std::uint64_t total, std::vector<NamedCounter> reasons) {
   std::vector<std::string> parts{fmt::format("   {} {}", what, count(total))};
   std::erase_if(reasons, [](const NamedCounter& reason) { return reason.value == 0; });
@@ -122,7 +122,7 @@ std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& pai
   return names;
 }
 
-/// Leaves out counters that only the report shows: latencies of single consumers, and events left unwritten on purpose.
+/// False for counters that only the report shows: latencies of single consumers, and events left unwritten on purpose.
 bool for_people(const std::string& counter) {
   return !counter.starts_with("latency_") && counter.find("_beyond_") == std::string::npos && counter != "past_page_cache";
 }

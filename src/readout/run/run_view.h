@@ -17,7 +17,7 @@ using process::ViewStyle;
 std::vector<std::string> view_lines(const ReadoutSettings& settings, const ReadoutStatus& before, const ReadoutStatus& now,
                                     ViewStyle style);
 
-/// The same in one line, for logs.
+/// The view in one line, for logs.
 std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now);
 
 }  // namespace rodeo::readout
