@@ -29,7 +29,7 @@ using readout::Place;
 using readout::Standing;
 using readout::Standings;
 
-constexpr std::uint64_t kEvent = 10'000;  // ns: 100 kHz
+constexpr std::uint64_t kEvent = 10'000;  // ns between two events, or 100 kHz
 constexpr std::uint64_t kPatience = 2'000'000;
 
 /// The number of a group's chunks by their fate.

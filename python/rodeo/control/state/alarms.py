@@ -76,7 +76,7 @@ class Book:
     """Standing alarms by cause. Not thread-safe: the controller's loop owns it."""
 
     def __init__(self, standing=(), shelf=None):
-        """`standing` and `shelf`: from the database, from before a restart, as Alarm.as_json and shelf() wrote them; acknowledgements and shelves stay."""
+        """`standing` and `shelf` are those of before a restart, from the database, as Alarm.as_json and shelf() wrote them. Acknowledgements stay."""
         self._shelf = (
             {cause: one for cause, one in shelf.items() if _is_shelved(one)} if isinstance(shelf, dict) else {}
         )

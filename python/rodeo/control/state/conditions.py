@@ -41,10 +41,10 @@ def conditions(
     tests=(),
     rules=DEFAULT,
 ):
-    """All Conditions of this moment. `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links` are the document's; `flow`: Flow; `known`: (process, metric)
-    pairs that had a value before (Book.known); `clocks` {host: seconds off}, `temperatures` {host: {sensor: degrees}}; `externals`: an External for each;
-    `left_open` {`.writing` file of the last run that is still there, not recovered or damaged inside: sentence};
-    `watch`: system_rules.Watch after its look(); `tests`: (name of a rule whose alarm is tested, user)."""
+    """All Conditions of this moment. The document has `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links`. `flow`: a Flow. `known`: the
+    (process, metric) pairs that had a value before (Book.known). `clocks` {host: seconds off}. `temperatures` {host: {sensor: degrees}}. `externals`: an
+    External for each program. `left_open` {file: sentence}: `.writing` files of the last run that are still there, because they were not recovered or are
+    damaged. `watch`: the system_rules.Watch after its look(). `tests`: pairs (rule, user) of tested alarms."""
     numbers, process_numbers = numbers or {}, process_numbers or {}
     found = []
     found += _of_processes(derived, looks, run, memory, now_s)

@@ -66,8 +66,8 @@ def build(
 ):
     """Builds the document from its arguments alone. Unknown values are null; no value is infinite or NaN.
 
-    `system`: System; `build`: the controller's revision; `run`: RunRow or None; `last_run`: RunRow or None; `act`: Act or None; `headline`: Headline, by
-    default the state; `alarms`: standing ones; `hosts`: dicts in the document's form; `now_s`: monotonic, for `choice.until_ns`.
+    `system` is a System, `build` the controller's revision. `run` and `last_run` are a RunRow or None, `act` is an Act or None. `headline` is a Headline,
+    by default the state. `alarms` are the standing ones, `hosts` dicts in the document's form. `now_s` is monotonic, for `choice.until_ns`.
     """
     process_numbers = process_numbers or {}
     headline = headline or Headline(derived.state, OF_STATES[derived.state])

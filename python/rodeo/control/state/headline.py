@@ -41,7 +41,7 @@ _DEAD = {
 
 @dataclass(frozen=True)
 class Headline:
-    """`word`: a state, or one of the four above. `severity`: one of SEVERITIES. `cause`: {"process", "stage"} of the first cause, None if unknown."""
+    """`word`: a state, or one of the four words above. `severity`: one of SEVERITIES. `cause`: {"process", "stage"} of the first cause; None if unknown."""
 
     word: str
     severity: str
@@ -68,11 +68,13 @@ def told(cause):
 
 @dataclass(frozen=True)
 class Flow:
-    """`zero_s`: seconds without data: no trigger is accepted, or no readout builds an event while triggers come. None while data flow, and if unknown.
-    `offered`: triggers are offered or accepted, or unknown while nothing is built. `stalled`: the readout that has built nothing for the longest time,
-    while others build. `incomplete_ppm`: of the fragments of the last look. `lost_ppm`: of its chunks. `dead_time`: the fraction of triggers lost in the
-    last look. `partial_ppm`: of the whole events of the last look, those that lack fragments. None if unknown.
-    `lacking`: the readout whose fragments they lack most. `silent`: the Silent links."""
+    """The flow of data at one look; unknown numbers are None.
+
+    `zero_s`: seconds without data, in which no trigger is accepted, or no readout builds an event while triggers come; None while data flow. `offered`:
+    triggers are offered or accepted, or it is unknown while no event is built. `stalled`: the readout that has built nothing for the longest time while
+    others build. `incomplete_ppm`, `lost_ppm`, `partial_ppm`: incomplete fragments, lost chunks, and whole events that lack fragments, per million of this
+    look. `dead_time`: the fraction of this look's triggers that were lost. `lacking`: the readout whose fragments whole events lack most. `silent`: the
+    Silent links."""
 
     zero_s: float | None = None
     offered: bool = False

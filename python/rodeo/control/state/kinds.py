@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Kind:
-    """`table` of its configuration: the key `name` in it names the process. `socket`: suffix of its control socket's name. `order`: larger ones
-    start first and stop last, so sinks have larger ones. `per_run`: its processes live for one run: they are launched held, started once, and
-    end with the run. `held`: it waits for an order after the launch. `report`: the shape in state/status_schema.py of its report at the end.
-    `counted`: the path of its counter in its status; its rate comes from this counter if state/numbers.py has no better source."""
+    """A kind of process. `table`: the table of its configuration in which the key `name` names the process. `socket`: the suffix of its control socket's
+    name. `order`: kinds with larger numbers start first and stop last, so sinks have larger numbers. `per_run`: its processes live for one run; they are
+    launched held, started once, and end with the run. `held`: its processes wait for an order after the launch. `report`: the shape in
+    state/status_schema.py of the report at the end. `counted`: the path of the counter in the status from which the rate comes, if state/numbers.py
+    has no better source."""
 
     name: str
     verb: tuple = ()

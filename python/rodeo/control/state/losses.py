@@ -15,7 +15,7 @@ NEVER_CHUNKS = 100  # Another link has brought this number of chunks.
 
 
 def lacking(before, after):
-    """The readout whose fragments events lack most, of those that nodes decided between two moments; None if no node says so."""
+    """The readout whose fragments are missing most in events that nodes decided between two moments; None if nodes report no missing fragment."""
     lost = {}
     for name, status in after.of("node").items():
         earlier = {one["name"]: one for one in (before.statuses.get(name, (None, None))[1] or {}).get("readouts") or ()}

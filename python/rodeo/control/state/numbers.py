@@ -318,7 +318,7 @@ def of_process(name, before, after):
 
 
 def limited_by(before, after):
-    """_limited_by(), else _stands()."""
+    """{"process", "stage"} that limits the system by the reports of processes, else by a part that stands still; None if there is neither."""
     return _limited_by(before, after) or _stands(after)
 
 

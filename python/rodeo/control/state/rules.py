@@ -18,9 +18,9 @@ COMPARISONS = {
 
 @dataclass(frozen=True)
 class Rule:
-    """`needs` (n, m): the condition holds in n of the last m looks, one a second. `severity` None: it depends on the role of the process, or on the value.
-    `about`: the condition, a sentence. `expression`: the condition for Prometheus, from the metrics of the room (state/room_metrics.py), with {limit}; for a rule
-    of the system file it is generated from its value. The fields after `own` are used only by rules of the system file."""
+    """An alarm rule. `needs` (n, m): the condition must hold in n of the last m looks, one a second. `severity` None: it depends on the role of the process,
+    or on the value. `about`: the condition as a sentence. `expression`: the condition for Prometheus with {limit}, made of the room's metrics
+    (state/room_metrics.py); for a rule of the system file it is generated from `value`. Only rules of the system file use the fields after `own`."""
 
     name: str
     severity: str | None = "warning"

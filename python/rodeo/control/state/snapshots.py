@@ -117,12 +117,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Memory:
-    """The few facts that cannot be derived. It is kept in the database (as_json, from_json), so that the next controller has it too.
+    """The few facts that cannot be derived. The database keeps them (as_json, from_json) for the next controller.
 
-    `wanted`: the holder's last wish: "ready" (launch, start, stop), "off" (close, abort), None if unknown.
+    `wanted`: the last wish of the holder of control: "ready" (launch, start, stop), "off" (close, abort), None if unknown.
     `without`: members without which the run continues. `held_for`: the process for which rules hold the trigger. `restarts`: monotonic seconds of each
-    restart. `gone`: members that failed in this run and are not restarted automatically, or have not answered for `choose_limit`; the next look derives it
-    again, so it is not kept.
+    restart. `gone`: members that failed in this run and are not restarted automatically, or have not answered for `choose_limit`. The database does not
+    keep `gone`, because the next look derives it again.
     """
 
     wanted: str | None = None

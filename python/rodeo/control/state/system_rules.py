@@ -10,8 +10,8 @@ ALWAYS = ("running", "ready", "draining")  # the phases in which the values of a
 
 @dataclass(frozen=True)
 class Found:
-    """A value that a rule checks. `subject`: the process or external program, empty for the system. `value` is None when unknown; `there` says that the
-    counter exists."""
+    """A value that a rule checks. `subject`: the process or external program, empty for the system. `value` is None if unknown. `there`: the counter exists,
+    even if its growth is unknown."""
 
     rule: object
     subject: str
@@ -30,7 +30,7 @@ class Watch:
         self.found = ()
 
     def look(self, now_s, *, running, numbers, looks, phases, process_numbers, externals, left_out=frozenset()):
-        """All Found of this moment, also kept in `found`. `running`: a run is open and triggers are not held. `externals`: {name: External}.
+        """Returns all Found of this moment, and keeps them in `found`. `running`: a run is open and triggers are not held. `externals`: {name: External}.
         `left_out`: processes without which the run continues; rules for a run do not check them."""
         found = []
         for rule in self.rules.own:

@@ -20,11 +20,12 @@ class Derived:
 
     `what`: one sentence for the operator. `waiting_for`: texts "name: phase". `phases`: {name: phase}. `foreign`: sentences on processes that do not
     belong to this system or this run. `silent`: hosts that do not answer. `left`: sentences on descendants that outlived their processes.
-    `held`: whether the trigger authorities hold, None if none answers.
+    `held`: whether the trigger authorities hold triggers; None if no authority answers.
 
-    Processes: `broken` {name: why}, of classes that have too few good ones; `degraded` {name: why}, bad ones that may be missing; `ended`, needed
-    ones that ended by themselves while others run (also in `broken`); `going`, good readouts of the run; `indispensable`, broken ones without which
-    no data are taken, because none of their kind is left; `left_out`, those without which the run continues: their numbers, limits and waits do not count.
+    `broken` {name: why}: bad processes of classes with too few good ones. `degraded` {name: why}: bad processes that may be missing. `ended`: needed
+    processes that ended by themselves while others run; they are also in `broken`. `going`: good readouts of the run. `indispensable`: broken processes
+    without which no data are taken, because no process of their kind is left. `left_out`: processes without which the run continues; their numbers,
+    limits and waits do not count.
 
     `heal`: the automatic step to finish the act of a former controller: None, "stop", "undo_start", "relaunch" or "close".
     """
