@@ -159,7 +159,7 @@ class PyDma {
   std::mutex mutex_;
   std::shared_ptr<OpenCard> card_;
   CardDma dma_;
-  std::span<const std::byte> part_;  // of a superpage that the card is still filling
+  std::span<const std::byte> part_;  // the next bytes of a superpage that the card is still filling
   std::optional<std::uint64_t> lent_;
   bool started_ = false;
 };
@@ -167,7 +167,7 @@ class PyDma {
 /// A tuple of link and data, or None. It handles Python's signals while it waits.
 nb::object next_superpage(PyDma& dma, double timeout_s) {
   using Clock = std::chrono::steady_clock;
-  constexpr double kMostSeconds = 1e9;  // within the range of a clock
+  constexpr double kMostSeconds = 1e9;  // limit for the range of the clock
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(timeout_s > 0 ? std::min(timeout_s, kMostSeconds) : 0));
   std::optional<Whole> found;

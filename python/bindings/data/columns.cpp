@@ -27,7 +27,7 @@ void Freed::operator()(std::byte* memory) const noexcept {
 
 Memory grown(Memory memory, std::size_t used_bytes, std::size_t bytes) {
   constexpr std::size_t kSmall = 1 << 20;
-  constexpr std::size_t kAhead = std::size_t{1} << 30;  // addresses, not memory
+  constexpr std::size_t kAhead = std::size_t{1} << 30;  // this takes addresses, not memory
   const std::size_t mapped = memory.get_deleter().mapped_bytes;
   if (mapped >= bytes) return memory;
   if (mapped > 0) {

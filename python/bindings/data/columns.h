@@ -82,7 +82,7 @@ inline constexpr std::array<FieldInfo, static_cast<std::size_t>(FragmentField::c
     {"fragment.size", Width::u32},
 }};
 inline constexpr std::array<FieldInfo, static_cast<std::size_t>(ChunkField::count)> kChunkFields{{
-    {"chunk.source_id", Width::u32},  // of its fragment, because a link id is unique only within a ROB
+    {"chunk.source_id", Width::u32},  // the fragment's source id: a link id is unique only within a ROB
     {"chunk.link", Width::u32},
     {"chunk.status", Width::u16},
     {"chunk.size", Width::u32},
@@ -90,7 +90,7 @@ inline constexpr std::array<FieldInfo, static_cast<std::size_t>(ChunkField::coun
 
 /// Releases memory of grown().
 struct Freed {
-  std::size_t mapped_bytes = 0;  ///< 0: from malloc()
+  std::size_t mapped_bytes = 0;  ///< 0: the memory is from malloc()
   void operator()(std::byte* memory) const noexcept;
 };
 using Memory = std::unique_ptr<std::byte, Freed>;
@@ -166,8 +166,8 @@ struct WantedColumns {
   std::vector<bool> fragment = std::vector<bool>(kFragmentFields.size());
   std::vector<bool> chunk = std::vector<bool>(kChunkFields.size());
   bool chunk_data = false;
-  bool fragments = false;  ///< number of fragments per event
-  bool chunks = false;     ///< number of chunks per event and per fragment
+  bool fragments = false;  ///< the number of fragments per event is requested
+  bool chunks = false;     ///< the numbers of chunks per event and per fragment are requested
 
   /// False if the field does not exist.
   bool add(std::string_view name);
@@ -210,7 +210,7 @@ class Columns {
   Table fragments;
   Table chunks;  ///< rows() is valid after end()
   // Offsets: 0, then the end of each part.
-  Table chunk_data_offsets;  ///< of each chunk's bytes in `data`; rows() is valid after end()
+  Table chunk_data_offsets;  ///< the ends of the chunks' bytes in `data`; rows() is valid after end()
   Table event_fragments;
   Table event_chunks;
   Table fragment_chunks;
@@ -224,7 +224,7 @@ class Columns {
   std::uint32_t file_ = 0;
   bool in_fragment_ = false;
   bool chunk_level_ = false;
-  std::uint32_t source_ = 0;  // of the fragment
+  std::uint32_t source_ = 0;  // the source id of the present fragment
   std::uint32_t* sources_ = nullptr;
   std::uint32_t* links_ = nullptr;
   std::uint16_t* statuses_ = nullptr;
@@ -232,8 +232,8 @@ class Columns {
   std::int64_t* data_ends_ = nullptr;
   std::size_t chunk_rows_ = 0;
   std::size_t chunk_room_ = 0;
-  std::uint64_t chunk_count_ = 0;     // in whole events, and in this one so far
-  std::uint64_t fragment_count_ = 0;  // the same for fragments
+  std::uint64_t chunk_count_ = 0;     // number of chunks in whole events, and in the present one so far
+  std::uint64_t fragment_count_ = 0;  // number of fragments, counted in the same way
   struct Mark {
     std::size_t events = 0, fragments = 0, fragment_chunks = 0, chunk_rows = 0, data = 0;
     std::uint64_t chunk_count = 0, fragment_count = 0;

@@ -19,8 +19,8 @@ namespace rodeo::python::data {
 
 struct FileOptions {
   bool checksums = true;
-  bool keep_index = true;         ///< next to the file
-  std::uint32_t l1id_offset = 0;  ///< byte offset in chunks of a recording of FELIX blocks; the id is little-endian
+  bool keep_index = true;         ///< keep an index next to the file
+  std::uint32_t l1id_offset = 0;  ///< byte offset of the L1 id in chunks of FELIX recordings; the id is little-endian
   std::uint32_t l1id_bits = 32;
   /// Called from time to time during long work; it may throw to end the work.
   std::function<void()> between = [] {};

@@ -51,7 +51,7 @@ class EventDataFile final : public DataFile {
     const std::size_t count = places_.count();
     check_pages();
     if (random && keep_index_ && !indexed_ && closed()) {
-      indexed_ = true;  // only one attempt
+      indexed_ = true;  // this is tried only once
       places_.keep(path_);
     }
     return count;

@@ -32,12 +32,12 @@ struct FragmentParts {
   std::uint32_t bcid = 0;
   std::uint32_t trigger_type = 0;
   std::uint32_t detector_event_type = 0;
-  std::vector<std::uint32_t> status = {};  ///< words of the ROD
-  std::uint32_t rob_status = 0;            ///< first word
+  std::vector<std::uint32_t> status = {};  ///< status words of the ROD
+  std::uint32_t rob_status = 0;            ///< first status word of the ROB
   std::uint32_t missing = 0;
   std::uint32_t removed = 0;
-  std::vector<std::uint32_t> missing_ids = {};  ///< the first missing ids
-  std::span<const std::byte> payload = {};      ///< ROD data; in recordings the bytes with the chunks
+  std::vector<std::uint32_t> missing_ids = {};  ///< the first ids of missing links
+  std::span<const std::byte> payload = {};      ///< ROD data; in recordings, the bytes that have the chunks
   std::size_t first_row = 0;
   std::size_t rows = 0;
   bool has_rod = true;
@@ -49,14 +49,14 @@ struct EventParts {
   std::string stream_tags;
   std::vector<FragmentParts> fragments;
   std::vector<ChunkRow> rows;      ///< rows of all fragments, concatenated
-  bool chunk_records = true;       ///< the rows are known
-  bool scattered = false;          ///< in a recording: chunks lie between chunks of other events
+  bool chunk_records = true;       ///< the rows of chunks are known
+  bool scattered = false;          ///< in a recording, chunks of other events lie between the chunks
   std::span<const std::byte> raw;  ///< empty if scattered
 
-  std::uint64_t index = 0;  ///< in the file
+  std::uint64_t index = 0;  ///< index of the event in the file
   std::uint64_t offset = 0;
   std::string path;
-  std::shared_ptr<const void> memory;  ///< owner of the bytes, unless they are in one of these:
+  std::shared_ptr<const void> memory;  ///< owner of the bytes, if neither `block` nor `plain` has them
   std::vector<std::byte> block;        ///< a decompressed data block, or a sampled event
   std::vector<std::byte> plain;        ///< a decompressed payload
 

@@ -17,8 +17,8 @@ struct Fault {
   Error error;
   std::string path = {};
   std::optional<std::uint64_t> event = {};  ///< number of the event in the file, from 0; nullopt: the file itself
-  std::uint64_t offset = 0;                 ///< in the file
-  std::optional<std::uint32_t> l1id = {};   ///< if the header of the event has it
+  std::uint64_t offset = 0;                 ///< byte offset in the file
+  std::optional<std::uint32_t> l1id = {};   ///< present if the header of the event has it
 };
 
 /// Thrown to report a fault to Python.

@@ -89,7 +89,7 @@ std::optional<Place> FileSet::place(std::uint64_t index) {
   auto file = static_cast<std::size_t>(std::ranges::upper_bound(before_, index) - before_.begin());
   std::uint64_t first = file == 0 ? 0 : before_[file - 1];
   for (; file < files(); ++file) {
-    // The first events of a file are found from its beginning; for later ones the file's events are all counted.
+    // For an early event of a file, walks from the file's beginning. For a later one, counts all events of the file.
     const std::uint64_t there = index - first;
     if (!counts_[file] && there < kNearTheFront) {
       DataFile* const opened = open(file);

@@ -31,7 +31,7 @@ struct Walk {
   std::uint64_t stop = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t step = 1;
   Place at{};
-  std::uint64_t to_pass = 0;  ///< places to skip before the next event; kept here, because an error may occur in between
+  std::uint64_t to_pass = 0;  ///< places to skip before the next event; survives an error in between
 };
 
 /// Any thread, one at a time: the caller holds `mutex`, and must not wait for it while it holds the GIL.
@@ -91,12 +91,12 @@ class FileSet {
   static constexpr std::size_t kMostErrors = 10'000;
 
   std::vector<std::string> paths_;
-  std::vector<std::optional<std::size_t>> counts_;  // empty if unknown
-  std::vector<std::uint64_t> before_;               // of the first files: number of events up to the end of each
+  std::vector<std::optional<std::size_t>> counts_;  // number of events of each file; empty if unknown
+  std::vector<std::uint64_t> before_;               // for the first files: number of events up to the end of each
   FileOptions options_;
   bool skip_;
   bool patient_;
-  std::list<std::pair<std::size_t, std::unique_ptr<DataFile>>> open_;  // the last used one is first
+  std::list<std::pair<std::size_t, std::unique_ptr<DataFile>>> open_;  // open files, the last used one first
   std::vector<Fault> errors_;
   std::map<std::pair<std::size_t, std::size_t>, bool> noted_;
 };

@@ -349,7 +349,7 @@ void bind_files(nb::module_& module) {
              const Locked locked(self);
              return self.error_count();
            })
-      // For a followed file: the event, or None if it does not exist yet; then closed() tells whether it can still come.
+      // For a followed file: the event, or None if it does not exist yet. Then closed() tells whether it can still come.
       .def("event_in",
            [](FileSet& self, std::size_t file, std::size_t event) {
              return event_or_none(apart(self, [&] { return self.event({file, event}); }));
@@ -409,7 +409,7 @@ std::vector<std::string> field_names() {
 }  // namespace
 
 NB_MODULE(_data, module) {
-  nb::set_leak_warnings(false);  // global variables may hold events until the end
+  nb::set_leak_warnings(false);  // global variables may hold events until the program ends
   data_error = PyErr_NewExceptionWithDoc("rodeo.data.DataError", "A data file that cannot be read, or not to its end.",
                                          PyExc_ValueError, nullptr);
   damaged_event = PyErr_NewExceptionWithDoc("rodeo.data.DamagedEvent", "One damaged event; the others can be read.",

@@ -27,7 +27,7 @@ class RecordingDataFile final : public DataFile {
   std::size_t count(bool random) override {
     if (random && before_) {
       storage::keep_recording_index(path_, mapped_->bytes(), field_, *before_, table_);
-      before_.reset();  // only one attempt
+      before_.reset();  // this is tried only once
     }
     return table_.events.size();
   }
@@ -42,7 +42,7 @@ class RecordingDataFile final : public DataFile {
     parts->fields.global_id = global_ids_[i];
     parts->scattered = true;
     const bool in_place = std::ranges::none_of(pieces, [](const RecordedPiece& piece) { return piece.more != 0; });
-    std::size_t begin = 0;  // of a chunk, if the chunks are copied
+    std::size_t begin = 0;  // begin of the chunk, if chunks are copied
     for (const RecordedPiece& piece : pieces) {
       if (in_place) {
         touch(piece);
