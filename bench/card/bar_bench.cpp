@@ -140,7 +140,7 @@ void process(const CardEntry& entry, const BarBenchSettings& settings, Meeting& 
     copy_text(share.what, sizeof share.what, outcome.error().what);
     share.state.store(-1, std::memory_order_release);
   }
-  for (;;) ::pause();  // wait for the signal that ends it: a process that ends by itself counts as dead
+  for (;;) ::pause();  // wait for the signal that ends it: a process that ends without a signal counts as dead
 }
 
 double median(std::span<double> values) {

@@ -130,7 +130,7 @@ class Alone : public Common {
   void build(int worker, WorkerPart part, const WorkerPart& other) {
     part.slice->extension = other.slice;
     part.chunks = static_cast<std::uint16_t>(part.chunks + other.chunks);
-    assemblers_[worker]->pass(0, ++passed_[worker], part, {}, held_);  // no number of the other worker was skipped
+    assemblers_[worker]->pass(0, ++passed_[worker], part, {}, held_);  // the other worker has skipped no numbers
   }
   void pass(int worker, Sequence sequence) {
     if (static_cast<int>(sequence % kWorkers) == worker) build(worker, part(worker, sequence), part(worker, sequence));

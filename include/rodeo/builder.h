@@ -29,7 +29,7 @@ struct BuilderContext {
   FragmentConsumer* consumer = nullptr;                               ///< the first consumer of the list
   std::function<std::unique_ptr<TriggerExtractor>()> make_extractor;  ///< called once per worker
   std::function<std::unique_ptr<IntegrityChecker>()> make_checker;    ///< empty: no check
-  std::string extractor_name = {};                                    ///< name for messages, with its plug-in
+  std::string extractor_name = {};  ///< name of the extractor and of its plug-in, for messages
   std::string checker_name = {};
 };
 

@@ -27,7 +27,8 @@
 
 namespace rodeo {
 
-/// One ROB fragment from its readout (raw event format: ROB header, ROD, its data), uncopied: in one or several pieces.
+/// One ROB fragment from its readout (raw event format: ROB header, ROD, its data). It is not copied, so it may be in
+/// several pieces.
 struct EventRob {
   SourceId source_id = {};
   std::uint32_t status = 0;  ///< first status word; 0: no fault

@@ -16,8 +16,8 @@ namespace rodeo::base {
 /// Fixed capacity (rounded up to a power of two), allocated at construction; first in first out per producer. A full queue
 /// refuses a push: try_push returns false, and the value stays with the caller. An empty queue refuses a pop. The caller
 /// decides how to wait. Each slot carries a ticket that gives its next user, so producers and consumers contend only for the
-/// slot they share. There is no lock, but a thread that is stopped inside try_push or try_pop holds its slot: until it goes
-/// on, the queue looks full or empty to threads that reach this slot.
+/// slot they share. There is no lock, but a thread that is stopped inside try_push or try_pop holds its slot: until it
+/// continues, the queue looks full or empty to threads that reach this slot.
 template <typename T>
 class BoundedQueue {
   static_assert(std::is_nothrow_move_assignable_v<T>,

@@ -13,7 +13,7 @@ inline std::uint64_t steady_now_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// CPU seconds used by the whole process so far.
+/// CPU seconds used by the whole process up to now.
 inline double process_cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

@@ -24,7 +24,7 @@ struct FatalSignal {
   int number;
   const char* name;
 };
-// SIGBUS is not here: mapping_guard handles it for a shrunk file, and the process goes on.
+// SIGBUS is not here: mapping_guard handles it for a shrunk file, and the process continues.
 constexpr std::array kFatal = {FatalSignal{SIGSEGV, "SIGSEGV"}, FatalSignal{SIGFPE, "SIGFPE"}, FatalSignal{SIGILL, "SIGILL"},
                                FatalSignal{SIGABRT, "SIGABRT"}};
 std::array<struct sigaction, kFatal.size()> g_before;

@@ -27,7 +27,7 @@ struct LockedPart {
 /// lock on a file that lost its name protects nothing, and is never returned.
 class LockFile {
  public:
-  /// A cleanup holds the lock for a moment, an owner for its whole life: this wait tells the two apart.
+  /// A cleanup holds the lock for a moment, an owner for its whole life: a lock held longer than this belongs to an owner.
   static constexpr std::chrono::milliseconds kCleaning{250};
 
   /// Makes the file (mode 0600) if it is not there, and waits up to `patience` for the lock. The error is an errno:

@@ -76,8 +76,8 @@ Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::pat
     if (plugin.path == path) return plugin;
   }
 
-  // Lazily first: a plug-in for another ABI may lack symbols; its version is then a better message than the first missing
-  // symbol.
+  // Load lazily first: a plug-in for another ABI may lack symbols; its version is then a better message than the first
+  // missing symbol.
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     return std::unexpected(Error{"base.plugin_unloadable",

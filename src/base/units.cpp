@@ -71,7 +71,7 @@ std::unexpected<Error> refuse(std::string_view code, std::string_view text, std:
                                fmt::format("write it like {}", examples)});
 }
 
-/// Three digits in all, at most two of them decimals, no trailing zeros; an exponent beyond the last prefix.
+/// Three digits in total, at most two of them decimals, no trailing zeros; an exponent beyond the last prefix.
 std::string three_digits(double value) {
   const double magnitude = std::fabs(value);
   if (magnitude >= 1e6) return fmt::format("{:.3g}", value);

@@ -149,7 +149,7 @@ void CruCard::define_links() {
     for (unsigned number = 0; number < cru::kLinks; ++number) {
       if (cru::gbt_index(endpoint_, number) == index) return &links_[number];
     }
-    return nullptr;  // a link of the other endpoint
+    return nullptr;  // the link belongs to the other endpoint
   };
   regs.on_read(cru::reg("gbt_link_status"), [this, link_at](std::uint32_t index) -> std::uint64_t {
     const Link* const link = link_at(index);

@@ -130,7 +130,7 @@ void CruCard::start_dma() {
   begin_run();
 }
 
-/// Flushes open superpages: they are reported with the bytes written so far. Waiting superpages return to the driver.
+/// Flushes open superpages: they are reported with the bytes written up to now. Waiting superpages return to the driver.
 void CruCard::stop_dma() {
   dma_on_ = false;
   for (Link& link : links_) {

@@ -61,8 +61,8 @@ class Emulator {
   /// A fault with a duration ends by itself, at a poll().
   Result<void> inject(const std::string& id, const Fault& fault);
 
-  /// See TriggerAuthority::hold_run() and release(). Returns the triggers accepted so far. Error emulator.follows if this
-  /// process follows an authority.
+  /// See TriggerAuthority::hold_run() and release(). Returns the number of triggers accepted up to now. Error
+  /// emulator.follows if this process follows an authority.
   Result<std::uint64_t> hold_triggers();
   Result<void> release_triggers(std::optional<unsigned> wait_for);
   /// See TriggerAuthority::advance_marks(). Error emulator.follows if this process follows an authority.

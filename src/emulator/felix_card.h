@@ -111,7 +111,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   base::Mapping bar0_;
   DmaMaps::Use* use_ = nullptr;  // set in work() only
   TriggerTaking taking_{*triggers_};
-  OwnTime ending_;  // time since a channel was told to end
+  OwnTime ending_;  // time since the driver ordered a channel to end
   formats::FromHostMessages from_host_{kMostFromHostMessage};
   std::atomic<std::uint64_t> from_host_bytes_{0};
   std::atomic<std::uint64_t> from_host_messages_{0};

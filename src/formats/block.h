@@ -71,7 +71,7 @@ struct BlockHeader {
 enum class TrailerType : std::uint8_t {
   null = 0,         ///< padding; its length is ignored
   first = 1,        ///< begin of a chunk that continues in another block
-  last = 2,         ///< end of such a chunk
+  last = 2,         ///< end of a chunk that begins in an earlier block
   both = 3,         ///< a whole chunk
   middle = 4,       ///< neither begin nor end
   timeout = 5,      ///< filler; with the truncation flag: the end of a chunk that the card gave up

@@ -497,7 +497,7 @@ inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
   link.oversize = false;
 }
 
-/// Copies the bytes of the open chunk so far into the link's own memory.
+/// Copies the bytes that the open chunk has up to now into the link's own memory.
 void BlockDecoder::park(Link& link) {
   if (options_.parts != nullptr) [[unlikely]]
     note_parts(link);

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kEndOfContinuous = 1U << 10;
 inline constexpr std::uint32_t kTimeFrame = 1U << 11;
 }  // namespace rdh_trigger
 
-/// A header, read from or written to little-endian memory. Reading accepts any bytes; plausible() tells whether they can be
+/// A header, read from or written to little-endian memory. Reading accepts any bytes; plausible() checks whether they can be
 /// a header.
 struct Rdh {
   std::array<std::uint32_t, 16> words{};

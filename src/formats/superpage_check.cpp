@@ -16,7 +16,8 @@ namespace {
 
 using enum SuperpageCounter;
 
-// Limit of the memory for the orbits of an endpoint, 24 bytes each. At the limit the orbits so far are judged and forgotten.
+// Limit of the memory for the orbits of an endpoint, 24 bytes each. At the limit, the orbits recorded up to now are judged
+// and forgotten.
 constexpr std::size_t kMostRuns = std::size_t{1} << 20;
 
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {

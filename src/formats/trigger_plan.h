@@ -87,7 +87,7 @@ class TriggerPlan {
   std::uint64_t next_ecr_ns_ = kNever;
   std::uint64_t offered_ = 0;  // accepted and refused triggers
   std::uint64_t accepted_ = 0;
-  double offset_ns_ = 0;  // time of the next trigger, from the start; random spacings add up
+  double offset_ns_ = 0;  // time of the next trigger, from the start: the sum of the random spacings
   std::uint32_t ecrs_ = 0;
   std::uint32_t l1_ = 0;
 };

@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kPartial =
     0x80000000;  ///< fragments are missing; ROBs stand for them (kRobLost, fragment_request.h)
 }  // namespace event_status
 
-/// First of the HLT info words of such an event; then the scan step and flags.
+/// First of the HLT info words of an event from a farm; the scan step and flags follow.
 inline constexpr std::uint32_t kFarmInfo = 0x52440001;
 inline constexpr std::uint32_t kFarmInfoBuildOnly = 1;
 

@@ -245,7 +245,7 @@ void JoinedStream::take_back() {
   if (touched_ > 2 * settings_.memory_bytes) trim();
 }
 
-// Long chunks have used memory everywhere: the chunks that were free for longest return theirs.
+// Long chunks leave memory mapped in many free chunks: those free for longest return theirs first.
 void JoinedStream::trim() {
   for (Chunk* const chunk : free_) {
     if (touched_ <= settings_.memory_bytes) return;

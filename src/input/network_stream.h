@@ -68,7 +68,7 @@ class NetworkStream final : public DataStream, public ChunkLimit {
   void give_up_after(std::chrono::nanoseconds refused) {
     give_up_ns_ = static_cast<std::uint64_t>(std::max<std::chrono::nanoseconds>(refused, std::chrono::seconds{1}).count());
   }
-  /// The publisher that refuses, and the reason. Empty without a failure; unchanged after the first. Any thread.
+  /// The publisher that refuses, and the reason. Empty without a failure; the first failure stays. Any thread.
   std::string failure() const {
     const std::lock_guard lock(told_mutex_);
     return failure_;

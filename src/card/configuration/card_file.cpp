@@ -80,7 +80,8 @@ std::string text_of(const Json& value) {
 std::string place_at(std::string_view text, const std::filesystem::path& name, std::size_t at) {
   const std::string_view before = text.substr(0, at);
   return place(name, static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
-               static_cast<std::uint32_t>(at - before.rfind('\n')));  // npos is -1
+               // If there is no line break before, npos is -1, which gives the right column.
+               static_cast<std::uint32_t>(at - before.rfind('\n')));
 }
 
 /// The place of a section, or of a key in it: the first such name in quotes (for a key: after the section's name).
@@ -95,7 +96,7 @@ std::string json_place(std::string_view text, const std::filesystem::path& name,
 /// An error for the first name that occurs twice in one object of a valid JSON text, at its second place. Compares names as
 /// written.
 std::optional<Error> json_twice(std::string_view text, const std::filesystem::path& name) {
-  std::vector<std::set<std::string_view>> open;  // names so far in each enclosing object or list
+  std::vector<std::set<std::string_view>> open;  // names read up to now in each enclosing object or list
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '{' || text[i] == '[') open.emplace_back();
     if ((text[i] == '}' || text[i] == ']') && !open.empty()) open.pop_back();

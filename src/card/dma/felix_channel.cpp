@@ -89,7 +89,7 @@ Result<std::uint64_t> FelixChannel::position() {
 Result<void> FelixChannel::read_position() {
   const std::uint64_t at = RODEO_TRY(position());
   if (written_ > 0 || at != base_) return take_position(at);
-  // The position may mean no data or a whole first lap: only the parity tells.
+  // The position is the same for no data and for a whole first lap; only the parity differs.
   const auto status = static_cast<std::uint32_t>(RODEO_TRY(descriptor_.read(reg("dma_status"))));
   return felix::kEvenDma.of(status) != 0 ? take_position(base_ + ring_) : Result<void>{};
 }

@@ -17,8 +17,8 @@ struct FlashReport {
   std::uint32_t blocks_written = 0;  ///< blocks that differed
 };
 
-/// Gets the words read or written so far, and the number of all words. Returning false ends the work after the current block
-/// (when reading: word).
+/// Gets the words read or written up to now, and the number of all words. Returning false ends the work after the current
+/// block (when reading: word).
 using FlashProgress = std::function<bool(std::uint64_t done, std::uint64_t all)>;
 
 /// Errors: card.wrong_type, card.bad_setting (beyond the flash), card.timeout (a word took longer than 100 ms),

@@ -31,7 +31,7 @@ struct PatternSettings {
   std::uint32_t trigger_1 = 29;  ///< trigger bit that plays pattern 1
   std::uint32_t trigger_2 = 30;
   std::uint32_t trigger_3 = 0;
-  std::uint32_t time_frames_2 = 0;  ///< play pattern 2 once in so many time frames
+  std::uint32_t time_frames_2 = 0;  ///< play pattern 2 once in this number of time frames
   bool play_1_at_start = false;
   bool play_1_now = false;
   bool play_2_now = false;

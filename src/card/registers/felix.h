@@ -46,7 +46,7 @@ constexpr std::optional<double> temperature_celsius(std::uint64_t word) {
 // Fields of dma_control.
 inline constexpr Field kTlpWords{0, 11};
 inline constexpr Field kFromHost{11};
-inline constexpr Field kWrapAround{12};  // circular: the card goes on at the start, and stops behind dma_read_pointer
+inline constexpr Field kWrapAround{12};  // circular: the card continues at the start, and stops behind dma_read_pointer
 // Fields of dma_status.
 inline constexpr Field kDone{0};
 inline constexpr Field kEvenDma{1};   // toggles each time the card's position wraps

@@ -28,8 +28,8 @@ using StatusObserver = std::function<void(const ReadoutStatus&)>;
 using StatusAmender = std::function<void(ReadoutStatus&, bool last)>;
 
 /// Runs until a limit, the end of the input, a failure, a signal, or a request on `control` (may be nullptr). A held run
-/// waits for a request to start; if it is told to end before, the application's phase stays `ready`. The first Ctrl-C (or
-/// SIGTERM) ends the run in order; a second changes nothing. After the third, or when stop_limit is over, the function
+/// waits for a request to start; if a request to end comes first, the application's phase stays `ready`. The first Ctrl-C
+/// (or SIGTERM) ends the run in order; a second changes nothing. After the third, or when stop_limit is over, the function
 /// returns a report of condition ABORTED while threads still work. The caller must then leave by std::quick_exit or _exit.
 RunReport run_readout(ControlledReadout& readout, RunLimits limits, process::LineServer* control,
                       const StatusObserver& observe = {}, const StatusAmender& amend = {},
