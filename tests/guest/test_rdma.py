@@ -9,7 +9,7 @@ import pytest
 from conftest import BUILD, TIMEOUT_SCALE, scaled
 from guest import Unavailable, base_initrd, boot, kernel, need
 
-pytestmark = pytest.mark.slow  # the first fetches a kernel of 71 MB
+pytestmark = pytest.mark.slow  # the first run fetches a kernel of 71 MB
 PROCESSORS = 3  # read by CMake: the host emulates a guest's CPU, and time-outs in the guest use real time
 
 ADDRESS = "10.0.2.15"

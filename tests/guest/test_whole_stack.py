@@ -10,7 +10,7 @@ import pytest
 from conftest import BUILD, TIMEOUT_SCALE, scaled
 from guest import IOMMU, Unavailable, base_initrd, boot, kernel, qemu_with_vfio_user, vfio_user_card
 
-pytestmark = pytest.mark.slow  # the first of them fetches a QEMU
+pytestmark = pytest.mark.slow  # the first run fetches a QEMU
 PROCESSORS = 3  # read by CMake: the host emulates a guest's CPU, and time-outs in the guest use real time
 
 FELIX = """

@@ -1,4 +1,4 @@
-// The picture of the data's way, links, log lines and rings: tables.
+// Tables of cases for the picture of the data's path, for links, log lines and rings.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { farmRows, wayOf, recording, toDisk } from '../src/lib/way.js'

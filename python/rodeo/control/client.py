@@ -160,8 +160,8 @@ class Client:
         return self.command("note", text=text, run=run)
 
     def quality(self, subsystem, verdict, *, run=None, from_ns=None, to_ns=None, confirm=False):
-        """Records how good the data of a subsystem are: `verdict` good, bad, test or none, of a run (None: the open one, else the last), from and to
-        a time in UTC ns. `confirm`: confirms the verdict of another person."""
+        """Records how good the data of a subsystem are, from and to a time in UTC ns. `verdict`: good, bad, test or none. `run` None: the open run, else the
+        last one. `confirm`: confirms the verdict of another person."""
         return self.command(
             "quality", subsystem=subsystem, verdict=verdict, run=run, from_ns=from_ns, to_ns=to_ns, confirm=confirm
         )

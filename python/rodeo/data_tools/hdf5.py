@@ -75,7 +75,7 @@ class Written(io.RawIOBase):
 
 
 class Columns:
-    """Compressed datasets that grow, in the groups event, fragment and chunk. `checksums` has the CRC-32 of the values of each."""
+    """Compressed datasets that grow, in the groups event, fragment and chunk. `checksums` has the CRC-32 of each dataset's values."""
 
     def __init__(self, file, level):
         self.file, self.options, self.rows = (
