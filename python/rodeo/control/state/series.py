@@ -2,7 +2,7 @@
 
 from array import array
 
-MOST_NAMES = 2_000  # the rings then have at most 200 MB, at 8 bytes a value; a system of a hundred processes needs 30 MB
+MOST_NAMES = 2_000  # limit: at 8 bytes a value, 200 MB; a system of a hundred processes needs 30 MB
 _NOTHING = float("nan")
 
 
