@@ -130,7 +130,7 @@ class Check {
       for (const std::string& one : known) next += (next.empty() ? "one of " : ", ") + one;
       next += "; of a class also a path into its status: chunks.lost.late";
     }
-    wrong(table, "value", fmt::format("`{}` is no number of {}", value, whose), std::move(next));
+    wrong(table, "value", fmt::format("`{}` is not a number of {}", value, whose), std::move(next));
   }
 
   const Table& control_;

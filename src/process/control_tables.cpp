@@ -199,7 +199,7 @@ class Check {
     const char* const end = keys_.umask.data() + keys_.umask.size();
     const auto [last, failure] = std::from_chars(keys_.umask.data(), end, mask, 8);
     if (failure == std::errc{} && last == end && mask <= 0777 && (mask & 0700) == 0) return;
-    errors_.push_back({"config.bad_value", fmt::format("control.umask: `{}` is no umask", keys_.umask),
+    errors_.push_back({"config.bad_value", fmt::format("control.umask: `{}` is not a umask", keys_.umask),
                        where_of(control_, "umask"), "octal digits that leave its owner all: 0027, 0022, 0077"});
   }
 

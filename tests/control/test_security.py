@@ -93,7 +93,7 @@ def test_acceptance_14_another_host_is_refused_and_audited(room, host):
     before = len(refusals(room))
     with browser(room) as client:
         answer = client.get("/api/state", headers={"Host": host.format(port=room.port)})
-    assert answer.status_code in (400, 403)  # 400 if the request is no HTTP
+    assert answer.status_code in (400, 403)  # 400 if the request is not HTTP
     if answer.status_code == 403:
         assert answer.json()["code"] == "control.host" and any("control.host" in row for row in refusals(room)[before:])
 

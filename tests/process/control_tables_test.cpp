@@ -211,9 +211,9 @@ TEST_F(SystemFile, WhatIsWrongWithAnAlarmIsSaidAndWhatWasMeant) {
            {"[[control.alarm]]\nname = \"ded_time\"\nlimit = 1\n", "the alarm `ded_time` has no value",
             "did you mean `dead_time`"},
            {alarm + "value = \"events\"", "the alarm `mine` has no limit", "limit = NUMBER"},
-           {alarm + "value = \"dead_time\"\nlimit = 1", "`dead_time` is no number of the system",
+           {alarm + "value = \"dead_time\"\nlimit = 1", "`dead_time` is not a number of the system",
             "did you mean `dead_time_fraction`?"},
-           {alarm + "of = \"readout\"\nvalue = \"rate\"\nlimit = 1", "`rate` is no number of a process",
+           {alarm + "of = \"readout\"\nvalue = \"rate\"\nlimit = 1", "`rate` is not a number of a process",
             "did you mean `rate_hz`?"},
            {alarm + "of = \"radeout\"\nvalue = \"rate_hz\"\nlimit = 1",
             "there is no class of processes and no external program `radeout`", "did you mean `readout`?"},
@@ -249,7 +249,7 @@ TEST_F(SystemFile, AUmaskIsOctalAndLeavesItsOwnerAll) {
     EXPECT_EQ(wrong(kReadout, fmt::format("umask = \"{}\"", good)), "") << good;
   for (const char* const bad : {"", "0x1b", "9", "0700", "01000", "rwx", "-1", "27 "})
     EXPECT_EQ(wrong(kReadout, fmt::format("umask = \"{}\"", bad)),
-              fmt::format("config.bad_value: control.umask: `{}` is no umask", bad));
+              fmt::format("config.bad_value: control.umask: `{}` is not a umask", bad));
 }
 
 TEST_F(SystemFile, NamesTheConfigurationsThatItsProcessesBeginWithEachOnce) {

@@ -127,7 +127,7 @@ class Door:
 
     async def _tell(self, scope, headers, refused):
         """Writes an audit row for a refusal. Its origin is "door", because the client is not identified."""
-        if refused.code == "control.session":  # an open page asks every few seconds, which is no attempt to enter
+        if refused.code == "control.session":  # an open page asks every few seconds, which is not an attempt to enter
             return
         untold = self.told.tell(self.desk.monotonic())
         if untold is not None:

@@ -128,7 +128,7 @@ class Agent:
         except Refused as refused:
             answer = {"id": number, **refused.as_json()}
         except (ValueError, RecursionError):
-            answer = {"id": number, **Refused("config.bad_json", "the line is no JSON object", "").as_json()}
+            answer = {"id": number, **Refused("config.bad_json", "the line is not a JSON object", "").as_json()}
         except Exception as error:  # no request may end the agent
             LOG.exception("a request")
             answer = {"id": number, **Refused("control.internal", f"{type(error).__name__}: {error}", "").as_json()}
@@ -143,7 +143,7 @@ class Agent:
         if found is None:
             raise Refused(
                 "control.unknown_request",
-                f"`{verb}` is no request of an agent",
+                f"`{verb}` is not a request of an agent",
                 "hello launch signal end list ask tail records forget disk sha256 read health leave",
             )
         try:

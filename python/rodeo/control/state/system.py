@@ -348,7 +348,7 @@ def _umask(text):
     if not re.fullmatch(r"0*[0-7]{1,3}", text) or int(text, 8) & 0o700:
         raise Refused(
             "control.system",
-            f"control.umask: `{text}` is no umask",
+            f"control.umask: `{text}` is not a umask",
             "octal digits that leave its owner all: 0027, 0022, 0077",
         )
     return int(text, 8)
