@@ -1,6 +1,6 @@
 """Histograms of any readout's events.   rodeo events monitor examples/monitor.py
 
-The same over files: rodeo events monitor examples/monitor.py --input run7.data
+For files:   rodeo events monitor examples/monitor.py --input run7.data
 """
 
 import hist

@@ -11,7 +11,7 @@ points = int(sys.argv[1]) if len(sys.argv) > 1 else 10
 seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 10.0
 
 with rodeo.control.connect() as room:
-    room.take()  # held until the end of the `with`: no other user starts or pauses anything during it
+    room.take()  # keeps control until the end of the `with`, so that no other user starts or pauses a run
     print("   rate     run  condition       events  dead time")
     for point in range(points):
         rate = 200 * (point + 1)

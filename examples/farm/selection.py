@@ -1,6 +1,6 @@
 """An event selection in Python, for filter nodes: rodeo farm filter examples/farm/node.toml --set farm.node.selection.type=python
 
-Here all events go to the stream Main whose first ROB has more than 1000 bytes of data; each hundredth goes to calibration_Sample besides.
+Events whose first ROB has more than 1000 bytes of data go to the stream Main; each hundredth event also goes to calibration_Sample.
 """
 
 import rodeo
@@ -10,7 +10,7 @@ SAMPLE = rodeo.Stream("Sample", type="calibration")
 
 @rodeo.select
 def large_ones(event):
-    """Returns which streams the event goes to; none: it is rejected."""
+    """Returns the streams of the event; an event without streams is rejected."""
     first = min(event.robs)
     streams = ["Main"] if len(event.robs[first].data) > 1000 else []
     if event.global_id % 100 == 0:

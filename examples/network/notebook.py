@@ -1,6 +1,6 @@
 # %% [markdown]
-# How much buffer does the laboratory of the network paper need, and how sure is that? Cells as a notebook has them (Jupyter, VS Code); as a
-# script: PYTHONPATH=build/python .venv/bin/python3 examples/network/notebook.py [FOLDER]
+# How much buffer does the laboratory of the network paper need, and how certain is this? The file has notebook cells (Jupyter, VS Code); run it
+# as a script: PYTHONPATH=build/python .venv/bin/python3 examples/network/notebook.py [FOLDER]
 
 # %%
 import sys

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """A switch driver for `rodeo net lab --hosts ... --driver examples/network/switch_driver.py`: a Linux machine as the switch under test.
 
-The laboratory writes one JSON object a line; each is answered with one JSON object a line:
+The laboratory writes one JSON object per line, and the driver answers each with one line:
 
     {"do": "describe"}                                            {"description": "..."}
     {"do": "set_buffer", "shared_bytes": N, "port_bytes": null}   {}
     {"do": "start"}                                               {}
     {"do": "counters"}                                            {"drops": N, "max_buffer_bytes": N or null, "ports": [{"name": "...", "drops": N}]}
 
-What cannot be done is answered with {"error": "..."}. The end of stdin ends the driver. Replace tc() by what your switch understands.
+It answers an impossible request with {"error": "..."}. The end of stdin ends the driver. Replace tc() by the commands of your switch.
 
     --driver-option ports=eth1,eth2     links towards the filter nodes
-    --driver-option rate=50mbit         of each of them
-    --driver-option reach='ssh tor1'    how to reach the machine; nothing: this one
+    --driver-option rate=50mbit         the rate of each of these links
+    --driver-option reach='ssh tor1'    the command that reaches the machine; default: this machine
 """
 
 import json

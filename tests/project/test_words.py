@@ -9,8 +9,8 @@ from test_tree import tracked
 
 WORDS = ROOT / "tests/project/words.txt"  # word->what to write, why
 TREE = (
-    *("src", "include", "python", "web/src", "docs", "bench", "cmake", "packaging", "plugins", "tools", "run", "test"),
-    *("README.md", "HACKING.md"),
+    *("src", "include", "python", "web/src", "docs", "bench", "cmake", "examples"),
+    *("packaging", "plugins", "tools", "run", "test", "README.md", "HACKING.md"),
     ":!python/rodeo/control/page",  # made of web/src
 )
 # `whence` is also the name of an argument, an HTTP field and a column. In a sentence, a word follows it or the line ends.
