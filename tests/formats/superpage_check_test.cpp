@@ -185,10 +185,10 @@ TEST(SuperpageCheck, ATimeFrameBeginsASuperpage) {
   SuperpageCheck check({.pattern = PagePattern::ddg, .time_frame_orbits = 4});
   check.check(3, card.superpage(2, rdh_trigger::kStartOfContinuous | rdh_trigger::kTimeFrame));
   check.check(3, card.superpage(2, 0));
-  check.check(3, card.superpage(2, 0));  // orbit + 4: first page of its superpage
+  check.check(3, card.superpage(2, 0));  // the time frame of orbit + 4 begins with this superpage
   EXPECT_EQ(check.errors(), 0u);
   card.orbit += 1;
-  check.check(3, card.superpage(2, 0));  // orbit + 7 and + 8
+  check.check(3, card.superpage(2, 0));  // the time frame of orbit + 8 begins inside
   EXPECT_EQ(check.count(time_frame), 1u);
 }
 
@@ -198,7 +198,7 @@ TEST(SuperpageCheck, ARunThatStartsWithinATimeFrameIsCheckedFromTheNextOneOn) {
   check.check(3, card.superpage(1, rdh_trigger::kStartOfContinuous));
   check.check(3, card.superpage(1, rdh_trigger::kTimeFrame));
   card.orbits_per_superpage = 4;
-  check.check(3, card.superpage(4, 0));  // the start + 2 to + 5: a frame begins inside
+  check.check(3, card.superpage(4, 0));  // orbits + 2 to + 5 from the start: a time frame begins inside
   EXPECT_EQ(check.count(time_frame), 1u);
 }
 

@@ -84,7 +84,7 @@ class ScriptedPublisher {
     ASSERT_TRUE(writer.append(0, count, run, from));
     send(writer.finish(number, clock_ns).size());
   }
-  /// A page with the first part of a chunk, with the same arguments.
+  /// A page with the first part of a chunk of link 0, after `count` other chunks of it.
   void send_part(std::uint64_t number, std::uint32_t count) {
     std::vector<std::byte> part(40, static_cast<std::byte>(count));
     formats::NetworkPageWriter writer(next_slot());

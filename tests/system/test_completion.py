@@ -47,7 +47,7 @@ def run(rodeo, *command):
 
 
 def answer(rodeo, *words):
-    """Directives, and candidates without their descriptions."""
+    """Returns the directives, and the candidates without their descriptions."""
     done = rodeo("completion", "answer", "--", *words)
     assert done.stderr == ""
     first, *lines = done.stdout.splitlines()

@@ -107,7 +107,7 @@ def test_what_it_does_not_know_is_refused_before_anything_is_changed(host, argum
     ],
 )
 def test_a_command_without_its_package_names_what_is_there_to_make_it(tmp_path, beside, says):
-    """A prefix of one's own needs no root."""
+    """An installation in the user's own prefix needs no root."""
     for name in ("bin/rodeo", beside):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / beside).write_text("")

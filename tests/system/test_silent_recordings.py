@@ -18,7 +18,7 @@ from running_readout import adds_up
 pytestmark = pytest.mark.slow
 
 CLASSES = ("none", "silent", "late", "several", "blocks")
-WRONG_ID, IN_DOUBT = 0x3, 64  # bits of the generic status: BCID or L1 id mismatch; chunks after a return
+WRONG_ID, IN_DOUBT = 0x3, 64  # bits of the generic status: wrong BCID or L1 id; chunks after a silence
 
 READOUT = """
 [readout]

@@ -1,5 +1,5 @@
-"""Two readouts of one run, without trigger list or authority: the link of one of them is silent for half a period of its ids to twenty, or starts late. The farm puts
-chunks of two triggers into one event only with a flag."""
+"""Two readouts of one run, without trigger list or authority. The link of one of them starts late, or is silent for half a period of its ids up to twenty
+periods. The farm puts chunks of two triggers into one event only with a flag."""
 
 import random
 import signal
