@@ -1,11 +1,12 @@
 """The commands allowed in each state, and the reasons for refusals: one table, and the sentences for users."""
 
 import random
+from dataclasses import replace
 
 import pytest
-from looking import row, seen
+from looking import CARDS, READOUTS, row, seen
 from rodeo.control.state.alarms import Alarm
-from rodeo.control.state.refusals import COMMANDS, allowed, refusals
+from rodeo.control.state.refusals import COMMANDS, allowed, overtaken_by, refusals
 from rodeo.control.state.snapshots import Act, Choice, Memory
 from rodeo.control.state.system_state import derive
 from test_derive import OFF, READY, STOPPING, anything
@@ -63,6 +64,26 @@ def test_what_may_be_given(name):
     answer = situation(words, **given)
     assert set(allowed(answer)) == set(expected.split()), answer
     assert all(reason is None or (reason and reason == reason.strip()) for reason in answer.values())
+
+
+def test_a_launch_in_ready_launches_missing_processes_and_those_with_other_settings():
+    expendable = replace(READOUTS, role="expendable")
+    derived = derive(seen("ready", "ready", "failed", classes=(CARDS, expendable)), memory=READY)
+    assert (derived.state, refusals(derived)["launch"]) == ("READY", None), "a process is missing"
+    assert refusals(derived, act=Act("start"))["launch"] == "`start` is under way"
+    whole = derive(seen(*ALL_READY), memory=READY)
+    assert refusals(whole)["launch"] == "the system is READY, not OFF"
+    assert refusals(whole, overrides=True)["launch"] is None
+    running = derive(seen(*RUNNING), row(), memory=READY)
+    assert refusals(running, run=row(), overrides=True)["launch"] == "run 7 is open"
+
+
+@pytest.mark.parametrize("under_way", [one for one in COMMANDS if one not in ("launch", "close")])
+def test_a_command_that_may_interrupt_another_is_not_refused_for_it(under_way):
+    answer = situation(RUNNING, run=row(), held=False, act=Act(under_way))
+    for command in ("stop", "abort"):
+        assert (answer[command] is None) == (command in overtaken_by(under_way)), answer[command]
+    assert set(overtaken_by(under_way)) <= {"stop", "abort"}
 
 
 def test_clocks_that_are_apart_keep_a_run_from_starting():

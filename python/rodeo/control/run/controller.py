@@ -47,19 +47,6 @@ BODIES = {
     "go_on": run_transitions.go_on,
     "stop": run_transitions.stop,
 }
-# The commands that may interrupt an act: stop and abort need not wait for an act that waits.
-OVERTAKEN_BY = {
-    "launch": ("abort",),
-    "start": ("stop", "abort"),
-    "stop": ("abort",),
-    "pause": ("stop", "abort"),
-    "resume": ("stop", "abort"),
-    "advance": ("stop", "abort"),
-    "go_on": ("stop", "abort"),
-    "recover": ("abort",),
-    "close": ("abort",),
-    "abort": (),
-}
 
 
 class Controller:
@@ -286,7 +273,7 @@ class Controller:
         ):  # the former controller was killed during an abort
             name, body = "abort", lambda act: system_transitions.abort(self, act, {})
         try:
-            await self.acts.do(name, "rule", self.limit_of(name), body, may_be_overtaken_by=OVERTAKEN_BY[name])
+            await self.acts.do(name, "rule", self.limit_of(name), body, may_be_overtaken_by=refusals.overtaken_by(name))
         except Refused as refused:
             times = self._failed_rules.get(reaction.kind, (0, 0.0))[0]
             self._failed_rules[reaction.kind] = (
@@ -361,7 +348,7 @@ class Controller:
         if name not in BODIES:
             raise Refused("control.unknown_command", f"there is no command `{name}`", "")
         await self.look()
-        if refusal := self.refusal(name, arguments):
+        if refusal := self.refusals(overrides=arguments.get("set") or self.launching.lines)[name]:
             possible = refusals.allowed(self.refusals())
             raise Refused(
                 "control.busy" if self.acts.refusal(name) else "control.not_now",
@@ -377,18 +364,19 @@ class Controller:
             actor,
             self.limit_of(name),
             lambda act: BODIES[name](self, act, arguments),
-            may_be_overtaken_by=OVERTAKEN_BY[name],
+            may_be_overtaken_by=refusals.overtaken_by(name),
         )
         LOG.info("%s by %s is done", name, actor, extra=FOR_OPERATORS)
         return result
 
-    def refusals(self):
-        """{command: why it is refused now, or None}."""
-        answer = refusals.refusals(
+    def refusals(self, overrides=False):
+        """{command: why it is refused now, or None}. `overrides`: a launch has other settings than the last one; it restarts the processes that this changes."""
+        return refusals.refusals(
             self.derived,
             run=self.run and self.run.row(),
             act=self.act(),
             memory=self.memory,
+            overrides=bool(overrides),
             database_good=self.telling.database_good(),
             disk_free_bytes=self.disk and self.disk.get("free"),
             disk_stop_bytes=self.system.disk_stop_bytes,
@@ -398,21 +386,6 @@ class Controller:
             clocks=self.host_looks.off_by(),
             clock_limit_s=self.system.rules["clock"].limit if self.system.rules["clock"].enabled else None,
         )
-        if self.derived.state == "READY" and self.acts.now is None and self.run is None and self.derived.degraded:
-            answer["launch"] = None  # it launches the missing processes
-        return answer
-
-    def refusal(self, name, arguments):
-        """Why a command is refused now, or None. A launch with other settings is possible between runs: it restarts the processes that it changes."""
-        if (
-            name == "launch"
-            and (arguments.get("set") or self.launching.lines)
-            and self.derived.state == "READY"
-            and self.acts.now is None
-            and self.run is None
-        ):
-            return None
-        return self.refusals().get(name)
 
     def limit_of(self, name):
         """Seconds after which an act is OVERDUE."""

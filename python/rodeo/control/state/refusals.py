@@ -1,4 +1,8 @@
-"""Why a command is refused now: one table for shell, Python and the page's disabled buttons, so that all of them agree."""
+"""Why a command is refused now: one table of states and commands for shell, Python and the page's disabled buttons, so that all of them agree.
+
+docs/control-room-states.md describes the table."""
+
+from dataclasses import dataclass
 
 COMMANDS = ("launch", "start", "pause", "resume", "advance", "go_on", "stop", "abort", "recover", "close")
 
@@ -9,6 +13,7 @@ def refusals(
     run=None,
     act=None,
     memory=None,
+    overrides=False,
     database_good=True,
     disk_free_bytes=None,
     disk_stop_bytes=0,
@@ -21,13 +26,13 @@ def refusals(
     """Returns {command: None if it is possible now, else the reason, one sentence}. Pure. Role and lease are checked elsewhere.
 
     `alarms`: the standing ones (alarms.Alarm); `clocks` {host: clock offset in seconds, None: unknown}; `disk_seconds_left` counts for a start only if it is
-    known.
+    known. `overrides`: the launch has, or removes, KEY=VALUE.
     """
     seen = _Situation(derived, run, act, memory, alarms)
-    seen.database_good = database_good
+    seen.overrides, seen.database_good = overrides, database_good
     seen.clocks = _clocks(clocks or {}, clock_limit_s)
     seen.disk = _disk(disk_free_bytes, disk_stop_bytes, disk_seconds_left, disk_time_s)
-    return {command: _RULES[command](seen) for command in COMMANDS}
+    return {command: _refusal(TABLE[command], seen) for command in COMMANDS}
 
 
 def allowed(answer):
@@ -35,32 +40,15 @@ def allowed(answer):
     return tuple(command for command in COMMANDS if answer.get(command) is None)
 
 
+def overtaken_by(name):
+    """Commands that may interrupt the act `name`."""
+    return tuple(command for command in COMMANDS if name in TABLE[command].interrupts)
+
+
 class _Situation:
     def __init__(self, derived, run, act, memory, alarms):
         self.derived, self.state, self.run, self.act, self.alarms = derived, derived.state, run, act, alarms
         self.choice = memory.choice if memory else None
-
-    @property
-    def busy(self):
-        """The refusal while another act is in progress."""
-        return f"`{self.act.name}` is under way" if self.act else None
-
-    @property
-    def blind(self):
-        return (
-            f"host {', '.join(self.derived.silent)} is silent: its processes are unknown"
-            if self.derived.silent
-            else None
-        )
-
-    def not_in(self, *states):
-        if self.state in states:
-            return None
-        return (
-            f"the system is {self.state}"
-            + (f" ({self.derived.what})" if self.state == "ERROR" and self.derived.what else "")
-            + f", not {' or '.join(states)}"
-        )
 
 
 def _disk(free, stop, seconds, least_seconds):
@@ -84,129 +72,127 @@ def _clocks(clocks, limit_s):
     return None
 
 
-def _launch(seen):
-    if seen.run:
-        return f"run {seen.run.number} is open"
-    return (
-        seen.busy
-        or seen.not_in("OFF")
-        or seen.blind
-        or (f"{seen.derived.left[0]}; abort ends it" if seen.derived.left else None)
-    )
+def _run_is_open(seen):
+    return f"run {seen.run.number} is open: stop it first" if seen.run else None
 
 
-def _start(seen):
-    if seen.run:
-        return f"run {seen.run.number} is open"
-    reason = seen.busy or seen.not_in("READY") or seen.blind
-    if reason:
-        return reason
-    if not seen.database_good:
-        return "the run database is gone: no run number can be taken"
-    if seen.disk:
-        return seen.disk
-    if seen.clocks:
-        return seen.clocks
+def _silent_host(seen):
+    silent = seen.derived.silent
+    return f"host {', '.join(silent)} is silent: its processes are unknown" if silent else None
+
+
+def _left(seen):
+    return f"{seen.derived.left[0]}; abort ends it" if seen.derived.left else None
+
+
+def _database(seen):
+    return None if seen.database_good else "the run database is gone: no run number can be taken"
+
+
+def _alarm(seen):
     for alarm in seen.alarms:
         if alarm.severity == "alarm" and alarm.asks and alarm.cleared_ns is None:
             return f"an alarm is not acknowledged: {alarm.what}"
     return None
 
 
-def _pause(seen):
-    if not seen.run:
-        return "no run is open"
-    if seen.busy:
-        return seen.busy
+def _held(seen):
     if seen.state == "PAUSED":
         return "triggers are held already"
     if seen.derived.held is None and seen.state == "RUNNING":
         return "no trigger authority answers: triggers cannot be held"
-    return seen.not_in("RUNNING")
+    return None
 
 
-def _resume(seen):
-    if not seen.run:
-        return "no run is open"
-    if seen.busy:
-        return seen.busy
-    if seen.choice:
-        return f"{seen.choice.process} is lost: go_on without it, or stop"
-    return seen.not_in("PAUSED")
+def _choice(seen):
+    return f"{seen.choice.process} is lost: go_on without it, or stop" if seen.choice else None
 
 
-def _advance(seen):
-    if not seen.run:
-        return "no run is open"
-    if seen.busy:
-        return seen.busy
-    if seen.choice:
-        return f"{seen.choice.process} is lost: go_on without it, or stop"
-    return seen.not_in("RUNNING", "PAUSED") or (
-        "no trigger authority answers: luminosity blocks cannot advance" if seen.derived.held is None else None
-    )
+def _no_choice(seen):
+    return None if seen.choice else "no essential process is lost"
 
 
-def _go_on(seen):
-    if not seen.run:
-        return "no run is open"
-    if not seen.choice:
-        return "no essential process is lost"
-    if seen.busy:
-        return seen.busy
-    if reason := seen.not_in("RUNNING", "PAUSED"):
-        return reason
+def _no_authority(seen):
+    return "no trigger authority answers: luminosity blocks cannot advance" if seen.derived.held is None else None
+
+
+def _nothing_goes_on(seen):
     if not seen.derived.going:
         return "no readout is left to continue"
     return f"no event flows without {seen.derived.indispensable[0]}: stop" if seen.derived.indispensable else None
 
 
-def _stop(seen):
-    """Always possible while a run is open: it also ends a start, a pause and a choice. Refused while a stop is in progress."""
-    if not seen.run:
-        return "no run is open" if not (seen.act and seen.act.name == "start") else None
-    if seen.act and seen.act.name in ("stop", "abort", "recover"):
-        return f"`{seen.act.name}` is under way"
-    return (
-        "every process of the run has ended, and its books are being closed"
-        if seen.state == "CLOSING" and seen.act
-        else None
-    )
+def _closing(seen):
+    """The closing of a run's books is not interrupted."""
+    closing = seen.run and seen.state == "CLOSING" and seen.act
+    return "every process of the run has ended, and its books are being closed" if closing else None
 
 
-def _abort(seen):
-    """Possible while any process can be ended. The closing of a run's books is not interrupted."""
-    if seen.act and seen.act.name == "abort":
-        return "`abort` is under way"
-    if seen.run and seen.state == "CLOSING" and seen.act:
-        return "every process of the run has ended, and its books are being closed"
-    alive = any(
-        phase in ("launching", "ready", "running", "draining", "lost") for phase in seen.derived.phases.values()
-    )
+def _nothing_to_end(seen):
+    alive = {"launching", "ready", "running", "draining", "lost"} & set(seen.derived.phases.values())
     return None if alive or seen.run or seen.derived.foreign or seen.derived.left else "there is nothing to end"
 
 
-def _recover(seen):
-    return seen.busy or seen.not_in("ERROR")
+def _off(seen):
+    return "no process runs" if seen.state == "OFF" else None
 
 
-def _close(seen):
-    if seen.run:
-        return f"run {seen.run.number} is open: stop it first"
-    if seen.busy:
-        return seen.busy
-    return "no process runs" if seen.state == "OFF" else seen.not_in("READY", "ERROR", "LAUNCHING", "CLOSING")
+@dataclass(frozen=True)
+class Row:
+    """When a command is possible. `states`: all if empty. `run`: True: only with an open run; False: only without one. `interrupts`: the acts under way that
+    it may interrupt. `before`: refusals that have precedence over the state; `after`: refusals in a right state. `settles` (a launch in READY): a condition
+    under which the state does not matter."""
+
+    states: tuple = ()
+    run: bool | None = None
+    interrupts: tuple = ()
+    before: tuple = ()
+    after: tuple = ()
+    settles: object = None
 
 
-_RULES = {
-    "launch": _launch,
-    "start": _start,
-    "pause": _pause,
-    "resume": _resume,
-    "advance": _advance,
-    "go_on": _go_on,
-    "stop": _stop,
-    "abort": _abort,
-    "recover": _recover,
-    "close": _close,
+# A launch in READY launches missing processes, or those whose settings it changes. `stop` and `abort` are the ways out: a stop also ends a start, a pause and
+# a choice; an abort ends everything but the closing of a run's books.
+TABLE = {
+    "launch": Row(
+        ("OFF",),
+        run=False,
+        after=(_silent_host, _left),
+        settles=lambda seen: seen.state == "READY" and (seen.derived.degraded or seen.overrides),
+    ),
+    "start": Row(
+        ("READY",),
+        run=False,
+        after=(_silent_host, _database, lambda seen: seen.disk, lambda seen: seen.clocks, _alarm),
+    ),
+    "pause": Row(("RUNNING",), run=True, before=(_held,)),
+    "resume": Row(("PAUSED",), run=True, before=(_choice,)),
+    "advance": Row(("RUNNING", "PAUSED"), run=True, before=(_choice,), after=(_no_authority,)),
+    "go_on": Row(("RUNNING", "PAUSED"), run=True, before=(_no_choice,), after=(_nothing_goes_on,)),
+    "stop": Row(run=True, interrupts=("start", "pause", "resume", "advance", "go_on"), after=(_closing,)),
+    "abort": Row(interrupts=tuple(name for name in COMMANDS if name != "abort"), after=(_closing, _nothing_to_end)),
+    "recover": Row(("ERROR",)),
+    "close": Row(("READY", "ERROR", "LAUNCHING", "CLOSING"), before=(_run_is_open, _off)),
 }
+
+
+def _refusal(row, seen):
+    starts = seen.act is not None and seen.act.name == "start" and "start" in row.interrupts
+    if row.run is True and not seen.run and not starts:
+        return "no run is open"
+    if row.run is False and seen.run:
+        return f"run {seen.run.number} is open"
+    if seen.act and seen.act.name not in row.interrupts:
+        return f"`{seen.act.name}` is under way"
+    if row.settles and row.settles(seen):
+        return None
+    return next(
+        (reason for check in (*row.before, lambda one: _state(row, one), *row.after) if (reason := check(seen))), None
+    )
+
+
+def _state(row, seen):
+    if not row.states or seen.state in row.states:
+        return None
+    what = f" ({seen.derived.what})" if seen.state == "ERROR" and seen.derived.what else ""
+    return f"the system is {seen.state}{what}, not {' or '.join(row.states)}"
