@@ -124,8 +124,8 @@ class Chain {
     began_ = Clock::now();
   }
 
-  /// Stops all remaining processes at once, before it waits for any. It kills those that were told before and have not
-  /// ended.
+  /// Stops all remaining processes at once, before it waits for any. It kills processes that have not ended after an earlier
+  /// stop.
   ~Chain() {
     for (const auto& one : running_) {
       if (one->told && !one->ended()) one->process->kill();
@@ -194,7 +194,7 @@ class Chain {
   static constexpr double kDataPatience = 20;
   static constexpr double kStagePatience = 600;
   static constexpr double kFailedPatience = 8;
-  static constexpr double kOrderlyPatience = 3;  // afterwards processes are told to stop waiting
+  static constexpr double kOrderlyPatience = 3;  // after this time processes get the order to stop waiting
   static constexpr double kLookEvery = 0.25;
   // The order of the end: accepted triggers are decided and cleared, links end, files are closed, the card ends.
   static constexpr std::string_view kEnds[] = {"supervisor", "router", "readout", "node", "recorder", "emulator"};

@@ -46,7 +46,7 @@ void add_farm_supervise(Command& farm) {
   verb.paragraph(
       "Runs until Ctrl-C (or SIGTERM), a limit, or, without a trigger authority, until all readouts have ended. The first "
       "Ctrl-C ends the run in order: the trigger is held, events under way are decided and cleared "
-      "(farm.supervisor.drain_time), nodes are told, the report is printed.");
+      "(farm.supervisor.drain_time), nodes get the end of the run, and the report is printed.");
   verb.paragraph(
       "After a kill, start the supervisor again with the same configuration: nodes, readouts and recorders tell it the "
       "state of the run, and no event is lost.");

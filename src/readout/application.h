@@ -57,7 +57,7 @@ class Application {
 
   /// Stops the input; step() completes the end of the run. Further calls have no effect.
   void stop();
-  /// True after stop(): the run was told to end.
+  /// True after stop().
   bool stopping() const { return stopping_; }
 
   /// After stop(): builders and consumers give up what they wait for, and count it by name. Does not block.

@@ -39,7 +39,7 @@ struct Refusals {
 class Reception {
  public:
   /// Called with a new connection and its first message. It takes the socket; on an error it leaves the socket, and the peer
-  /// is told the reason.
+  /// gets the reason.
   using Admit = std::function<Result<void>(ControlSocket&, formats::ControlMessage)>;
 
   /// `secret`: empty if none is required. `publisher`: its name, for the log.

@@ -29,7 +29,7 @@ struct ReplierSettings {
   std::uint32_t page_bytes = 64U << 10;     ///< of both directions
   std::uint32_t pages = 64;                 ///< of each connection and direction
   std::size_t most_clients = 1024;          ///< at a time
-  std::uint32_t most_requests = 1024;       ///< limit of unanswered requests of one client; it is told, and cut off above it
+  std::uint32_t most_requests = 1024;       ///< limit of unanswered requests of a client, which knows the limit
   std::size_t most_request_bytes = std::size_t{64} << 20;
 };
 

@@ -462,7 +462,7 @@ Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnect
   return {};
 }
 
-// The caller gave up. The service is told, if it has the request, and still answers: until then the place is taken.
+// The caller gave up. If the service has the request, it gets a cancellation and answers; until then the place is taken.
 void Requester::Inside::stop(AskedService& service, Pending& pending, Outcome outcome) {
   Reply reply{.request = pending.request, .service = service_of(pending.request), .outcome = outcome};
   if (pending.out != nullptr && !pending.out->given) {

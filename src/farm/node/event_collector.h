@@ -16,7 +16,7 @@
 //     the time of the event is over                  lost, `timed_out`. Until then the collector waits: a request is not
 //                                                    lost while its connection lives, so a slow readout is not asked twice
 //
-// An event is complete when each ROB that it wants is had or lost. Then it may want more (partial requests, then the rest),
+// An event is complete when each ROB that it wants is here or lost. Then it may want more (partial requests, then the rest),
 // or it ends. With credits, requests wait in order until those under way leave room; a single request always goes.
 #pragma once
 

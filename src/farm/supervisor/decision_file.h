@@ -1,4 +1,4 @@
-// The file of decisions: 9 bytes a decision, appended before a node is told that it is safe (docs/formats/assignments.md).
+// The file of decisions: 9 bytes a decision, appended before a node learns that it is safe (docs/formats/assignments.md).
 #pragma once
 
 #include <cstdint>

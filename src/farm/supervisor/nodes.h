@@ -37,7 +37,7 @@ inline constexpr std::array<base::CounterInfo, 6> kNodesCounters{{
     {"refused_requests", "requests", "Requests of nodes that were refused for another reason."},
 }};
 
-/// The run as nodes are told it.
+/// The description of the run that nodes get.
 struct RunForNodes {
   std::uint32_t number = 0;  ///< 0: not known yet.
   std::uint32_t type = 0xf;
@@ -59,7 +59,7 @@ class Nodes {
     Node& of = nodes_[node];
     if (of.tag() == session) ++of.safe;
   }
-  /// Nodes get no more events, and all are told that the run is over.
+  /// Assigns no more events, and sends all nodes the end of the run.
   void say_over();
   bool all_told() const;
 

@@ -23,12 +23,12 @@ namespace rodeo::farm {
 
 /// Stage of a supervisor's run. It only moves forward.
 enum class Stage : std::uint8_t {
-  idle,        ///< Nodes are told that there is no run yet.
+  idle,        ///< Nodes get the answer that there is no run yet.
   rebuilding,  ///< Waits for processes that may hold earlier events; new events are assigned already.
   running,
   holding,   ///< The trigger is asked to stop.
   draining,  ///< No events come; events under way are decided and cleared.
-  parting,   ///< Nodes are told that the run is over.
+  parting,   ///< Nodes get the end of the run.
   over
 };
 const char* stage_name(Stage stage);

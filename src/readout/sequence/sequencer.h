@@ -376,7 +376,7 @@ class Sequencer {
     bool silent = false;                ///< its links have brought nothing for so long that their places are in question
     bool asked = false;                 ///< the others were asked where they are, in this silence
     std::uint64_t apart = 0;            ///< events by which it and the others are apart
-    std::size_t leaving = 0;            ///< links whose leaving was told to the other readers
+    std::size_t leaving = 0;            ///< links whose leaving the other readers know
     std::uint64_t compared_at = 0;      ///< clock of the input at the last compare()
     std::size_t waiting = 0;            ///< chunks of its links that wait
     std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
@@ -413,7 +413,7 @@ class Sequencer {
     std::uint64_t away_since = 0;     ///< on its reader's clock
     std::uint64_t chunks_there = 0;   ///< away: chunks kept aside since then
     std::uint64_t left_clock = 0;     ///< `away_since` on the clock of the input
-    bool told_leaving = false;        ///< its leaving was told to other readers of the process
+    bool told_leaving = false;        ///< the other readers of the process know that it left
     Sequence others_at = 0;           ///< where the foremost link was when it left
     bool alone = false;               ///< others went on from where it left, and it has brought no event of theirs since
     std::uint64_t departure = 0;      ///< `departures_` when it went away or was blocked
