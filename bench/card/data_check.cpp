@@ -150,7 +150,7 @@ Result<ChannelLinks> felix_links(Card& card, unsigned channel) {
 }  // namespace
 
 formats::PagePattern pattern_of(const Card& card, DataSource source) {
-  const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;
+  const bool emulated = card.found().capabilities().emulated;
   if (card.type() == CardType::cru) {
     if (source == DataSource::internal) return PagePattern::cru_internal;
     if (source == DataSource::ddg) return PagePattern::ddg;
@@ -184,7 +184,7 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
   if (settings.level == CheckLevel::none) return make_line_check(pattern, settings.superpage_bytes, settings.superpages, 0);
   // The pattern without headers has no faster check than the full one.
   const bool headers_only = settings.level == CheckLevel::fast && pattern != PagePattern::cru_internal;
-  const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;
+  const bool emulated = card.found().capabilities().emulated;
   const bool detect = !headers_only && !settings.pattern && emulated &&
                       (pattern == PagePattern::ddg || pattern == PagePattern::provable) && card.type() == CardType::cru;
   return std::make_unique<PageCheck>(

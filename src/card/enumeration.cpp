@@ -60,7 +60,7 @@ std::vector<CardEntry> look_at_all(const CardSource& source, bool with_identity)
   std::vector<CardEntry> entries(functions.size());
   // A stopped emulator costs seconds of waiting: wait for all emulators at once.
   all_at_once(
-      functions.size(), [&](std::size_t i) { return functions[i].back_end == pci::BackEnd::vfio_user; },
+      functions.size(), [&](std::size_t i) { return functions[i].capabilities().messages; },
       [&](std::size_t i) { entries[i] = look_at(functions[i], source, with_identity); });
   std::ranges::stable_sort(entries, [](const CardEntry& a, const CardEntry& b) {
     return std::tie(a.type, a.function.address) < std::tie(b.type, b.function.address);
@@ -193,23 +193,23 @@ std::vector<Result<CardEntry>> find_cards(const std::vector<std::string>& ids, c
     }
   }
   std::vector<pci::FoundFunction> functions = source.functions();
-  const auto is_emulated = [&](std::size_t i) {
+  const auto may_be_silent = [&](std::size_t i) {
     const auto function = address_of(i) == nullptr
                               ? functions.end()
                               : std::ranges::find(functions, *address_of(i), &pci::FoundFunction::address);
-    return function != functions.end() && function->back_end == pci::BackEnd::vfio_user;
+    return function != functions.end() && function->capabilities().messages;
   };
-  all_at_once(ids.size(), is_emulated, [&](std::size_t i) {
+  all_at_once(ids.size(), may_be_silent, [&](std::size_t i) {
     if (const auto* address = address_of(i)) found[i] = find_address(*address, source);
   });
   return found;
 }
 
-void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& emulated,
+void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& may_be_silent,
                  const std::function<void(std::size_t)>& work) {
   std::vector<std::size_t> together;
   std::vector<std::size_t> in_turn;
-  for (std::size_t i = 0; i < count; ++i) (emulated(i) ? together : in_turn).push_back(i);
+  for (std::size_t i = 0; i < count; ++i) (may_be_silent(i) ? together : in_turn).push_back(i);
   std::atomic<std::size_t> next{0};
   const auto take_turns = [&] {
     for (std::size_t i = next++; i < together.size(); i = next++) work(together[i]);

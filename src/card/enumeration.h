@@ -45,9 +45,9 @@ Result<CardEntry> find_card(const CardId& id, const CardSource& source = {});
 /// named by address together. Returns one result for each id, in their order.
 std::vector<Result<CardEntry>> find_cards(const std::vector<std::string>& ids, const CardSource& source = {});
 
-/// Calls `work(i)` for 0 to `count`-1: for emulated cards (`emulated(i)`), which may be silent, on up to 32 threads; for the
+/// Calls `work(i)` for 0 to `count`-1: for cards that may be silent (`may_be_silent(i)`), on up to 32 threads; for the
 /// others on the calling thread, one after the other. Returns when all are done.
-void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& emulated,
+void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& may_be_silent,
                  const std::function<void(std::size_t)>& work);
 
 }  // namespace rodeo::card

@@ -346,7 +346,7 @@ void read_pcie(Reader& reader) {
   reader.add("fastestSpeed", (*link)->fastest_speed, speed((*link)->fastest_speed));
   reader.add("maxPayload", std::uint64_t{(*link)->payload_bytes});
   reader.add("readRequest", std::uint64_t{(*link)->read_request_bytes});
-  if (reader.card().function().back_end() == pci::BackEnd::vfio_user) return;
+  if (!reader.card().function().capabilities().kernel_device) return;
   if (const auto errors = pci::link_errors(reader.card().address()); errors) {
     reader.add("correctableErrors", errors->correctable);
     reader.add("nonfatalErrors", errors->nonfatal);

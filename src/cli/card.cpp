@@ -92,7 +92,7 @@ Result<AskedCards> AskedCards::open(const std::vector<std::string>& ids) {
     }
   }
   card::all_at_once(
-      asked.size(), [&](std::size_t i) { return asked.emulated(i); },
+      asked.size(), [&](std::size_t i) { return asked.may_be_silent(i); },
       [&](std::size_t i) {
         One& one = asked.cards_[i];
         if (one.error) return;
@@ -108,7 +108,7 @@ Result<AskedCards> AskedCards::open(const std::vector<std::string>& ids) {
 
 void AskedCards::ask(const std::function<Result<void>(std::size_t, const card::CardEntry&, card::Card&)>& work) {
   card::all_at_once(
-      size(), [&](std::size_t i) { return emulated(i); },
+      size(), [&](std::size_t i) { return may_be_silent(i); },
       [&](std::size_t i) {
         One& one = cards_[i];
         if (one.error) return;
@@ -128,9 +128,9 @@ void AskedCards::fail(One& one, Error error) {
   one.error = std::move(error);
 }
 
-bool AskedCards::emulated(std::size_t number) const {
+bool AskedCards::may_be_silent(std::size_t number) const {
   const auto& entry = cards_[number].entry;
-  return entry && entry->function.back_end == card::pci::BackEnd::vfio_user;
+  return entry && entry->function.capabilities().messages;
 }
 
 Result<ExitCode> AskedCards::outcome() const {

@@ -71,7 +71,7 @@ class AskedCards {
     std::optional<Error> error;
   };
   void fail(One& one, Error error);
-  bool emulated(std::size_t number) const;
+  bool may_be_silent(std::size_t number) const;
 
   std::vector<One> cards_;
 };

@@ -20,8 +20,7 @@ std::vector<Candidate> cards() {
   std::vector<Candidate> found;
   for (const auto& function : card::pci::all_functions()) {
     if (!function.problem.empty()) continue;
-    found.push_back(
-        {function.address.text(), function.back_end == card::pci::BackEnd::vfio_user ? "emulated card" : "card"});
+    found.push_back({function.address.text(), function.capabilities().emulated ? "emulated card" : "card"});
   }
   return found;
 }

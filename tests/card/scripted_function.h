@@ -58,7 +58,7 @@ class ScriptedFunction : public pci::Function {
   }
 
   const pci::Address& address() const override { return address_; }
-  pci::BackEnd back_end() const override { return pci::BackEnd::vfio_user; }
+  pci::Capabilities capabilities() const override { return pci::capabilities_of(pci::BackEnd::vfio_user); }
   Result<pci::FunctionRegion> region(unsigned number) const override {
     const auto found = regions_.find(number);
     return found == regions_.end() ? pci::FunctionRegion{} : found->second;

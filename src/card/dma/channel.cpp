@@ -105,7 +105,7 @@ Result<void> DmaChannel::take_locks() {
   auto owner = RODEO_TRY(card_.lock(channel_, what));
   if (owner) byte_locks_.push_back(std::move(*owner));
   if (card_.type() == CardType::felix) return {};  // upstream's tools do not know FELIX cards
-  if (!settings_.upstream_lock.value_or(card_.function().back_end() != pci::BackEnd::vfio_user)) return {};
+  if (!settings_.upstream_lock.value_or(card_.function().capabilities().kernel_device)) return {};
   const auto name =
       pci::upstream_lock_name(card_.address(), card_.type() == CardType::crorc ? std::optional(channel_) : std::nullopt);
   if (!name) return {};

@@ -159,7 +159,7 @@ Result<void> CruChannel::take_counts(std::size_t from) {
 }
 
 void CruChannel::plan_collection(std::size_t most) {
-  const bool batched = card_.function().back_end() == pci::BackEnd::vfio_user;
+  const bool batched = card_.function().capabilities().messages;
   collection_.clear();
   for (Link& link : links_) link.take = 0;
   // Take one superpage of each link in turn, so that no link runs ahead.
@@ -184,9 +184,9 @@ void CruChannel::plan_pushes() {
     if (link == links_.end() || link->queue.room() == 0) return;
     const Superpage superpage = transfer_.pop();
     const std::uint64_t address = *registration_.bus_address(superpage.offset, superpage.bytes);
-    // If accesses trap, do not write an unchanged high half.
+    // An unchanged high half is not worth a message.
     const auto high = static_cast<std::uint32_t>(address >> 32);
-    if (link->high != high || card_.function().back_end() != pci::BackEnd::vfio_user)
+    if (link->high != high || !card_.function().capabilities().messages)
       operations_.push_back(writing(reg("superpage_address_high"), link->id, high));
     link->high = high;
     operations_.push_back(writing(reg("superpage_address_low"), link->id, address));
@@ -207,7 +207,7 @@ Result<std::uint32_t> CruChannel::read_size_slowly(const Link& link) {
 }
 
 Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
-  const bool batched = card_.function().back_end() == pci::BackEnd::vfio_user;
+  const bool batched = card_.function().capabilities().messages;
   const bool known = std::ranges::any_of(links_, [](const Link& link) { return link.counted > 0; });
   const bool asked = std::exchange(counts_are_new_, false);
   if (!known && !asked) {

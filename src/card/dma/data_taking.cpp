@@ -35,7 +35,7 @@ std::string advice_without_data(Card& card) {
           "start_generator = true and `card bench dma --data-source internal` do so for as long as they read",
           card.address().text());
   }
-  return card.found().back_end == pci::BackEnd::vfio_user
+  return card.function().capabilities().emulated
              ? "see that links are enabled (rodeo card status), and which part is busy or not ready (rodeo emulate status)"
              : "see that links are enabled and triggers come: rodeo card status, rodeo card triggers";
 }

@@ -27,6 +27,8 @@ struct FoundFunction {
   std::chrono::milliseconds silence = kVerbSilence;  // emulated: kRunSilence for a run
   bool unasked = false;     // open it without checking that it answers; for lists, which show silent cards
   bool any_device = false;  // open it even if it is not a readout card: a user named its address
+
+  Capabilities capabilities() const { return capabilities_of(back_end); }
 };
 
 /// Emulated cards: the sockets in <runtime directory>/cards, by address. A socket whose name is not an address is a row with

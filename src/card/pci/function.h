@@ -52,6 +52,21 @@ struct LockNode {
 /// The way in which the driver reaches a function.
 enum class BackEnd : unsigned char { vfio, vfio_user, uio };
 
+/// Properties of a card that follow from its back end.
+struct Capabilities {
+  /// Each access is a message to another process. exchange() saves round trips, and the process may be silent. Without
+  /// this, an access is a load or store of the CPU.
+  bool messages = false;
+  /// The host's kernel has the device: sysfs counts its errors, and upstream's tools may use it at the same time.
+  bool kernel_device = true;
+  /// `rodeo emulate` generates the data of its links.
+  bool emulated = false;
+};
+constexpr Capabilities capabilities_of(BackEnd back_end) {
+  if (back_end == BackEnd::vfio_user) return {.messages = true, .kernel_device = false, .emulated = true};
+  return {};
+}
+
 /// The longest wait for an answer of an open emulated card. A verb waits only briefly, so that it ends soon after Ctrl-C. A
 /// run waits for an emulator that is stopped for a while, and calls hurry() when it ends.
 inline constexpr std::chrono::milliseconds kVerbSilence{2'000};
@@ -65,7 +80,7 @@ class Function {
   virtual ~Function() = default;
 
   virtual const Address& address() const = 0;
-  virtual BackEnd back_end() const = 0;
+  virtual Capabilities capabilities() const { return {}; }
 
   virtual Result<FunctionRegion> region(unsigned number) const = 0;
   /// Reads or writes `bytes.size()` bytes (1, 2, 4 or 8; naturally aligned, within the region) as one access.

@@ -77,7 +77,6 @@ class UioFunction final : public KeeperFunction {
 
   Result<void> examine(std::uint64_t resources);
 
-  BackEnd back_end() const override { return BackEnd::uio; }
   unsigned interrupts() const override { return 1; }
   Result<int> interrupt(unsigned vector) override;
   Result<void> reset() override {

@@ -27,7 +27,6 @@ class VfioFunction final : public KeeperFunction {
 
   Result<void> examine();
 
-  BackEnd back_end() const override { return BackEnd::vfio; }
   unsigned interrupts() const override { return vectors_; }
   Result<int> interrupt(unsigned vector) override;
   Result<void> reset() override;

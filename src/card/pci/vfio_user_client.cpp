@@ -33,7 +33,7 @@ class VfioUserFunction final : public Function {
   Result<void> begin();
 
   const Address& address() const override { return address_; }
-  BackEnd back_end() const override { return BackEnd::vfio_user; }
+  Capabilities capabilities() const override { return capabilities_of(BackEnd::vfio_user); }
 
   Result<FunctionRegion> region(unsigned number) const override { return regions_.info(number); }
 
