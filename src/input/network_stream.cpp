@@ -53,7 +53,7 @@ PollStatus NetworkStream::poll(Page*& out) {
   take_back();
   ports_.poll([&](const transport::FabricPort& port, const transport::FabricPort::Event& event) {
     for (const auto& source : sources_) {
-      if (source->subscriber.take(port, event)) return;
+      if (source->subscriber.on_event(port, event)) return;
     }
   });
   const std::uint64_t now = base::steady_now_ns();

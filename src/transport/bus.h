@@ -17,7 +17,7 @@
 namespace rodeo::transport {
 
 struct BusEntry {
-  std::string name;  ///< letters, digits, `.`, `_`, `-`, at most 64
+  std::string name = {};  ///< letters, digits, `.`, `_`, `-`, at most 64
   std::uint64_t instance = 0;
   std::string host = {};
   std::int64_t pid = 0;

@@ -1,27 +1,31 @@
-// Finds the owner of a connection of a port.
+// The owners of the connections of a thread's ports.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "transport/fabric.h"
+#include "transport/fabric_ports.h"
 
 namespace rodeo::transport {
 
 template <typename T>
 class ConnectionTable {
  public:
-  void put(const FabricPort& port, FabricPort::Connection number, T* whose) {
+  void put(const FabricPort& port, FabricPort::Connection number, T* owner) {
     std::vector<T*>& of = of_port(port);
     if (of.size() <= number) of.resize(number + 1);
-    of[number] = whose;
+    of[number] = owner;
   }
   void remove(const FabricPort& port, FabricPort::Connection number) { of_port(port)[number] = nullptr; }
 
-  /// nullptr: the connection has no owner.
-  T* find(const FabricPort& port, FabricPort::Connection number) {
-    const std::vector<T*>& of = of_port(port);
-    return number < of.size() ? of[number] : nullptr;
+  /// Passes each event to the owner of its connection. False: there may be more events.
+  template <typename OnEvent>
+  bool poll(FabricPorts& ports, OnEvent&& on_event) {
+    return ports.poll([&](const FabricPort& port, const FabricPort::Event& event) {
+      const std::vector<T*>& of = of_port(port);
+      T* const owner = event.connection < of.size() ? of[event.connection] : nullptr;
+      if (owner != nullptr) on_event(*owner, event);
+    });
   }
 
  private:

@@ -31,6 +31,18 @@ class ControlSocket {
   /// The next message; nothing if none has arrived. Errors transport.closed (the peer is gone), transport.protocol (the
   /// bytes are not a message).
   Result<std::optional<formats::ControlMessage>> next();
+  /// Passes the messages that have arrived to `on_message`, which returns Result<void>: at most 64, so that a peer that
+  /// sends many does not delay the others. Ends with the first error. False: there may be more messages.
+  template <typename OnMessage>
+  Result<bool> read(OnMessage&& on_message) {
+    flush();
+    for (int i = 0; i < kMostMessages && is_open(); ++i) {
+      const auto message = RODEO_TRY(next());
+      if (!message) return true;
+      RODEO_TRY(on_message(*message));
+    }
+    return !is_open();
+  }
 
   /// Bytes that cannot be sent now are sent by the next flush().
   void say(const formats::ControlMessage& message);
@@ -53,6 +65,8 @@ class ControlSocket {
 
  private:
   friend class ControlListener;
+
+  static constexpr int kMostMessages = 64;
 
   base::UniqueFd socket_;
   std::string peer_;  // of an accepted socket

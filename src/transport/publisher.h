@@ -35,10 +35,6 @@ struct PublisherSettings {
   std::function<std::vector<NamedCounter>()> losses = {};
 };
 
-/// Errors transport.no_secret: other hosts reach the address and there is no secret; transport.address: peers cannot connect
-/// to it, as 0.0.0.0.
-Result<void> refuse_open_address(const PublisherSettings& settings);
-
 /// The result of counters(). A chunk in parts counts with its last part. Every chunk given to publish() is either wanted or
 /// without a subscriber.
 inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "transport/bus.h"
-#include "transport/control_socket.h"
 #include "transport/provider_choice.h"
 #include "transport/secret.h"
 
@@ -23,7 +22,7 @@ Result<PublisherSettings> PublisherKeys::publisher(std::string name) const {
                              .pages = pages,
                              .flush = flush,
                              .grace = grace};
-  RODEO_TRY(refuse_open_address(settings));
+  RODEO_TRY(refuse_open_address(address, secret));
   return settings;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -11,23 +10,19 @@
 #include "base/log.h"
 #include "base/named_counters.h"
 #include "transport/active_list.h"
-#include "transport/bus.h"
 #include "transport/connection_table.h"
 #include "transport/control_socket.h"
+#include "transport/listener.h"
 #include "transport/message_connection.h"
 #include "transport/provider_choice.h"
-#include "transport/publisher.h"
 #include "transport/random.h"
-#include "transport/reception.h"
 #include "transport/socket_watch.h"
-#include "transport/subscriber.h"
 
 namespace rodeo::transport {
 namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at sockets
 constexpr std::uint16_t kCancelled = 0xffff;  // status of a refusal
-constexpr int kMostMessages = 64;             // of one client at a time: one that sends many must not delay the others
 
 /// In the order of kReplierCounters.
 enum class Counter : std::uint8_t {
@@ -44,12 +39,6 @@ enum class Counter : std::uint8_t {
   count
 };
 static_assert(kReplierCounters.size() == static_cast<std::size_t>(Counter::count));
-
-template <typename T>
-T need(Result<T> result) {
-  if (!result) throw SetupError(std::move(result.error()));
-  return std::move(*result);
-}
 
 }  // namespace
 
@@ -80,34 +69,20 @@ struct Replier::Inside {
   using Open = AskingClient::Open;
   using State = AskingClient::State;
 
-  explicit Inside(ReplierSettings of) : settings(std::move(of)), ports(settings.address, PortSize::many) {
-    const Here here = Here::look();
-    if (settings.bus.empty()) settings.bus = default_bus();
-    if (settings.providers.empty()) settings.providers = offered_providers(here);
-    const PublisherSettings reached{
-        .name = settings.name, .bus = {}, .address = settings.address, .secret = settings.secret};
-    if (auto refused = refuse_open_address(reached); !refused) throw SetupError(refused.error());
-    reception.emplace(need(ControlListener::open(settings.address)), instance, settings.secret, settings.name);
-    advertisement = need(Advertisement::put(
-        settings.bus,
-        {.name = settings.name,
-         .instance = instance,
-         .host = here.host,
-         .pid = here.pid,
-         .address = settings.address,
-         .port = reception->port(),
-         .providers = settings.providers,
-         .page_bytes = settings.page_bytes,
-         .program = "rodeo",
-         .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
-         .service = settings.service}));
+  explicit Inside(ReplierSettings of)
+      : settings(std::move(of)),
+        listener({.name = settings.name, .address = settings.address, .secret = settings.secret, .ports = PortSize::many}) {
+    if (settings.providers.empty()) settings.providers = offered_providers(Here::look());
+    listener.advertise(settings.bus.empty() ? default_bus() : settings.bus,
+                       {.providers = settings.providers, .page_bytes = settings.page_bytes, .service = settings.service});
   }
 
-  Result<void> admit(ControlSocket& guest, const formats::ControlCall& call);
+  Result<void> on_call(ControlSocket& guest, const formats::ControlCall& call);
   void take_events(std::vector<Request>& requests);
-  Result<void> take(AskingClient& client, MessageConnection::Incoming incoming, std::vector<Request>& requests);
-  Result<void> take_cancel(AskingClient& client, std::uint64_t number);
-  Result<void> listen(AskingClient& client);
+  Result<void> on_request(AskingClient& client, MessageConnection::Incoming incoming, std::vector<Request>& requests);
+  Result<void> on_cancel(AskingClient& client, std::uint64_t number);
+  Result<void> on_message(AskingClient& client, const formats::ControlMessage& message);
+  Result<void> read(AskingClient& client);
   void look(bool all);
   bool move_on(AskingClient& client);
   void forget_those_gone();
@@ -118,10 +93,7 @@ struct Replier::Inside {
   void take_done(AskingClient& client);
 
   ReplierSettings settings;
-  const std::uint64_t instance = random_number();
-  std::optional<Reception> reception;
-  std::optional<Advertisement> advertisement;
-  FabricPorts ports;
+  Listener listener;
   ConnectionTable<AskingClient> connections;
   SocketWatch watch;
   ActiveList<AskingClient> active;      // those with work; the others are not visited
@@ -139,7 +111,7 @@ struct Replier::Inside {
 
 // ---- clients
 
-Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::ControlCall& call) {
+Result<void> Replier::Inside::on_call(ControlSocket& guest, const formats::ControlCall& call) {
   if (clients.size() >= settings.most_clients) {
     return std::unexpected(
         Error{"transport.too_many", fmt::format("{} has {} clients, and takes no more", settings.name, clients.size())});
@@ -147,11 +119,7 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
   if (call.pages == 0 || call.requests == 0)
     return std::unexpected(Error{"transport.protocol", "it has no room for a reply"});
   const std::uint32_t most_requests = std::min(call.requests, settings.most_requests);
-  if (std::ranges::find(settings.providers, call.provider) == settings.providers.end()) {
-    return std::unexpected(
-        Error{"transport.provider", fmt::format("{} does not offer the provider `{}`", settings.name, call.provider)});
-  }
-  FabricPort* const port = RODEO_TRY(ports.of(call.provider));
+  FabricPort* const port = RODEO_TRY(listener.port_of(call.provider));
   auto client = std::make_unique<AskingClient>();
   const MessageConnection::Settings memory{.page_bytes = settings.page_bytes,
                                            .pages = settings.pages,
@@ -184,31 +152,28 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
 }
 
 void Replier::Inside::take_events(std::vector<Request>& requests) {
-  heard_all = ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
-    AskingClient* const client = connections.find(port, event.connection);
-    if (client == nullptr || client->state == State::gone) return;
-    active.add(*client);
-    auto incoming = client->connection->take(event);
-    if (!incoming) return end(*client, incoming.error());
-    if (event.what == FabricPort::Event::What::connected) client->state = State::flowing;
+  heard_all = connections.poll(listener.ports(), [&](AskingClient& client, const FabricPort::Event& event) {
+    if (client.state == State::gone) return;
+    active.add(client);
+    auto incoming = client.connection->take(event);
+    if (!incoming) return end(client, incoming.error());
+    if (event.what == FabricPort::Event::What::connected) client.state = State::flowing;
     if (!*incoming) return;
-    if (const auto taken = take(*client, *std::move(*incoming), requests); !taken) end(*client, taken.error());
+    if (const auto taken = on_request(client, *std::move(*incoming), requests); !taken) end(client, taken.error());
   });
 }
 
-Result<void> Replier::Inside::listen(AskingClient& client) {
-  client.socket.flush();
-  client.speaks = true;  // the socket's own buffer, which the watch does not see, may have more
-  for (int i = 0; i < kMostMessages; ++i) {
-    const auto message = RODEO_TRY(client.socket.next());
-    if (!message) {
-      client.speaks = false;
-      break;
-    }
-    const auto* const credit = std::get_if<formats::ControlCredit>(&*message);
-    if (credit == nullptr) return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
-    client.connection->credit(credit->pages);
-  }
+Result<void> Replier::Inside::read(AskingClient& client) {
+  // The socket's own buffer, which the watch does not see, may have more messages.
+  client.speaks =
+      !RODEO_TRY(client.socket.read([&](const formats::ControlMessage& message) { return on_message(client, message); }));
+  return {};
+}
+
+Result<void> Replier::Inside::on_message(AskingClient& client, const formats::ControlMessage& message) {
+  const auto* const credit = std::get_if<formats::ControlCredit>(&message);
+  if (credit == nullptr) return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
+  client.connection->credit(credit->pages);
   return {};
 }
 
@@ -235,7 +200,7 @@ void Replier::Inside::look(bool all) {
 bool Replier::Inside::move_on(AskingClient& client) {
   if (client.state == State::gone) return false;
   if (client.speaks || !client.socket.all_said()) {
-    if (const auto heard = listen(client); !heard) {
+    if (const auto heard = read(client); !heard) {
       end(client, heard.error());
       return false;
     }
@@ -281,13 +246,13 @@ void Replier::Inside::end(AskingClient& client, const Error& why) {
 
 // ---- requests
 
-Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Incoming incoming,
-                                   std::vector<Request>& requests) {
+Result<void> Replier::Inside::on_request(AskingClient& client, MessageConnection::Incoming incoming,
+                                         std::vector<Request>& requests) {
   const std::uint64_t number = incoming.head.number;
   const std::size_t place = static_cast<std::uint16_t>(number);
   if (place >= client.open.size())
     return std::unexpected(Error{"transport.protocol", "its request has a place above the limit"});
-  if (incoming.head.type == formats::MessageType::cancel) return take_cancel(client, number);
+  if (incoming.head.type == formats::MessageType::cancel) return on_cancel(client, number);
   if (incoming.head.type != formats::MessageType::request)
     return std::unexpected(Error{"transport.protocol", "it sent a reply without a request"});
   if (client.open[place].asked) return std::unexpected(Error{"transport.protocol", "its request has a place that is taken"});
@@ -299,7 +264,7 @@ Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Inco
   return {};
 }
 
-Result<void> Replier::Inside::take_cancel(AskingClient& client, std::uint64_t number) {
+Result<void> Replier::Inside::on_cancel(AskingClient& client, std::uint64_t number) {
   Open& open = client.open[static_cast<std::uint16_t>(number)];
   if (!open.asked || open.number != number) return {};  // its reply is on the way
   dropped.push_back({client.id, number});
@@ -371,14 +336,12 @@ void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::ve
   in.look(all);
   if (all) {
     in.looked_ns = now_ns;
-    const auto admit = [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
-      const auto* const call = std::get_if<formats::ControlCall>(&said);
-      if (call == nullptr)
-        return std::unexpected(
-            Error{"transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
-      return in.admit(guest, *call);
+    const auto on_peer = [&](ControlSocket& guest, const formats::ControlMessage& said) -> Result<void> {
+      if (const auto* const call = std::get_if<formats::ControlCall>(&said)) return in.on_call(guest, *call);
+      return std::unexpected(
+          Error{"transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
     };
-    in.reception->greet(now_ns, admit).count(in.counters);
+    in.listener.poll(now_ns, on_peer).count(in.counters);
   }
   in.forget_those_gone();
   dropped.insert(dropped.end(), in.dropped.begin(), in.dropped.end());

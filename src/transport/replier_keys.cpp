@@ -4,7 +4,6 @@
 
 #include "transport/bus.h"
 #include "transport/provider_choice.h"
-#include "transport/publisher.h"
 #include "transport/secret.h"
 
 namespace rodeo::transport {
@@ -12,7 +11,7 @@ namespace rodeo::transport {
 Result<ReplierSettings> ReplierKeys::replier(std::string name, std::string service) const {
   RODEO_TRY(refuse_unknown_providers(providers));
   const std::string secret = RODEO_TRY(read_secret(secret_file));
-  RODEO_TRY(refuse_open_address({.name = name, .bus = bus, .address = address, .secret = secret}));
+  RODEO_TRY(refuse_open_address(address, secret));
   return ReplierSettings{.name = std::move(name),
                          .service = std::move(service),
                          .bus = bus.empty() ? default_bus() : bus,

@@ -11,20 +11,18 @@
 #include "base/sentence.h"
 #include "transport/active_list.h"
 #include "transport/bus.h"
+#include "transport/caller.h"
 #include "transport/connection_table.h"
-#include "transport/handshake.h"
 #include "transport/message_connection.h"
 #include "transport/provider_choice.h"
 #include "transport/random.h"
 #include "transport/socket_watch.h"
-#include "transport/subscriber.h"
 
 namespace rodeo::transport {
 namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;    // between two looks at sockets and time-outs
 constexpr std::uint64_t kCallNs = 200'000'000;  // between two looks at the bus
-constexpr int kMostMessages = 64;               // of one service at a look: one that sends many must not delay the others
 constexpr std::size_t kMostCopied = 32U << 10;
 constexpr int kMostCalls = 16;  // at one look: the called services must be read before hundreds more are called
 constexpr std::uint32_t kMostUnheard = 1000;  // looks in a row at which unread events may delay time-outs
@@ -80,11 +78,7 @@ struct AskedService {
   std::string name;
   State state = State::away;
   std::uint64_t called_ns = 0;
-  ControlSocket socket = {};
-  std::optional<Handshake> handshake = {};
-  std::optional<BusEntry> entry = {};
-  std::string provider = {};
-  std::size_t failures = 0;  // of providers: the next attempt uses the next one
+  Caller caller = {};
   std::unique_ptr<MessageConnection> connection = {};
   std::uint64_t instance = 0;
   std::uint64_t connections = 0;
@@ -113,8 +107,8 @@ struct Requester::Inside {
 
   // ---- a connection
   void call(AskedService& service);
-  void talk(AskedService& service);
-  Result<void> take(AskedService& service, const formats::ControlMessage& message);
+  void read(AskedService& service);
+  Result<void> on_message(AskedService& service, const formats::ControlMessage& message);
   Result<void> say_call(AskedService& service);
   void broken(AskedService& service, const Error& why);
   void flows(AskedService& service);
@@ -127,7 +121,7 @@ struct Requester::Inside {
   // ---- requests
   std::optional<Request> ask(Service number, std::uint16_t kind, MessageParts parts, bool copy,
                              std::chrono::nanoseconds patience);
-  Result<void> take_reply(AskedService& service, MessageConnection::Incoming incoming);
+  Result<void> on_reply(AskedService& service, MessageConnection::Incoming incoming);
   void time_out();
   void time_out(AskedService& service);
   void stop(AskedService& service, Pending& pending, Outcome outcome);
@@ -166,68 +160,40 @@ void Requester::Inside::call(AskedService& service) {
   }
   service.trouble = fmt::format("the bus {} has no service {}", settings.bus.string(), service.name);
   if (!*entry) return;
-  const std::vector<std::string> choice = provider_choice(settings.provider, **entry, here);
-  if (choice.empty()) {
-    service.trouble = fmt::format("{} offers no network that this machine has", service.name);
-    return;
+  const auto called = [&]() -> Result<void> {
+    RODEO_TRY(service.caller.choose_provider(settings.provider, **entry, here));
+    RODEO_TRY(service.caller.call(**entry, settings.secret, instance));
+    return watch.add(service.caller.socket, &service);
+  }();
+  if (!called) {
+    service.trouble = base::in_a_line(called.error());
+    return service.caller.socket.close();
   }
-  service.provider = choice[service.failures % choice.size()];
-  auto socket = ControlSocket::call((*entry)->address, (*entry)->port);
-  if (!socket) {
-    service.trouble = base::in_a_line(socket.error());
-    return;
-  }
-  if (const auto watched = watch.add(*socket, &service); !watched) {
-    service.trouble = base::in_a_line(watched.error());
-    return;
-  }
-  service.socket = std::move(*socket);
-  service.entry = **entry;
-  service.handshake.emplace(Handshake::Side::subscriber,
-                            formats::ControlHello{.secret_required = !settings.secret.empty(),
-                                                  .nonce = random_bytes<32>(),
-                                                  .instance = instance,
-                                                  .program = "rodeo"},
-                            settings.secret);
-  std::vector<std::byte> hello;
-  service.handshake->begin(hello);
-  service.socket.say(hello);
   service.state = State::greeting;
   active.add(service);
   service.trouble = fmt::format("{} does not answer", service.name);
 }
 
-void Requester::Inside::talk(AskedService& service) {
-  service.socket.flush();
-  for (int i = 0; service.state != State::away && service.state != State::removed; ++i) {
-    if (i == kMostMessages) {  // the socket's own buffer, which the watch does not see, has the rest
-      service.speaks = true;
-      return;
-    }
-    auto message = service.socket.next();
-    if (!message) return broken(service, message.error());
-    if (!*message) break;
+void Requester::Inside::read(AskedService& service) {
+  const auto all = service.caller.socket.read([&](const formats::ControlMessage& message) {
     if (service.state != State::flowing) service.called_ns = now_ns;
-    if (const auto taken = take(service, **message); !taken) return broken(service, taken.error());
-  }
-  service.speaks = false;
+    return on_message(service, message);
+  });
+  if (!all) return broken(service, all.error());
+  service.speaks = !*all;  // the socket's own buffer, which the watch does not see, may have the rest
 }
 
-Result<void> Requester::Inside::take(AskedService& service, const formats::ControlMessage& message) {
+Result<void> Requester::Inside::on_message(AskedService& service, const formats::ControlMessage& message) {
   if (service.state == State::greeting) {
-    std::vector<std::byte> reply;
-    const auto taken = service.handshake->take(message, reply);
-    service.socket.say(reply);
-    RODEO_TRY(taken);
-    if (!service.handshake->done()) return {};
-    RODEO_TRY(check_instance(*service.entry, service.handshake->peer().instance));
+    if (!RODEO_TRY(service.caller.on_greeting(message))) return {};
+    RODEO_TRY(service.caller.check_instance());
     return say_call(service);
   }
   if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
     return std::unexpected(Error{refused->code, refused->what});
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message);
       accept != nullptr && service.state == State::called) {
-    if (accept->page_bytes != service.entry->page_bytes)
+    if (accept->page_bytes != service.caller.entry().page_bytes)
       return std::unexpected(Error{"transport.page_bytes", "its page size is not the one on the bus"});
     if (accept->pages == 0 || accept->pages > settings.most_requests)
       return std::unexpected(Error{"transport.protocol", "it accepts no requests, or too many"});
@@ -245,10 +211,10 @@ Result<void> Requester::Inside::take(AskedService& service, const formats::Contr
 }
 
 Result<void> Requester::Inside::say_call(AskedService& service) {
-  const std::uint32_t page_bytes = service.entry->page_bytes;
+  const std::uint32_t page_bytes = service.caller.entry().page_bytes;
   if (page_bytes <= formats::kPieceHeadBytes)
     return std::unexpected(Error{"transport.page_bytes", "its pages are too small for a request"});
-  FabricPort* const port = RODEO_TRY(ports.of(service.provider));
+  FabricPort* const port = RODEO_TRY(ports.of(service.caller.provider()));
   const MessageConnection::Settings memory{
       .page_bytes = page_bytes, .pages = settings.pages, .most_bytes = settings.most_reply_bytes, .wake = [this, &service] {
         active.add(service);
@@ -256,24 +222,24 @@ Result<void> Requester::Inside::say_call(AskedService& service) {
   service.connection = RODEO_TRY(MessageConnection::open(*port, memory));
   connections.put(*port, service.connection->number(), &service);
   service.state = State::called;
-  service.socket.say(formats::ControlCall{.pages = settings.pages,
-                                          .requests = settings.most_requests,
-                                          .name = settings.name,
-                                          .provider = service.provider,
-                                          .address = port->address(service.connection->number())});
+  service.caller.socket.say(formats::ControlCall{.pages = settings.pages,
+                                                 .requests = settings.most_requests,
+                                                 .name = settings.name,
+                                                 .provider = service.caller.provider(),
+                                                 .address = port->address(service.connection->number())});
   return {};
 }
 
 void Requester::Inside::broken(AskedService& service, const Error& why) {
-  if (service.state == State::called || service.state == State::connecting) ++service.failures;
+  if (service.state == State::called || service.state == State::connecting) (void)service.caller.next_provider();
   const bool flowed = service.state == State::flowing;
   service.trouble = base::in_a_line(why);
   if (flowed || service.said != why.code) {  // logs a repeated trouble once
     base::log_warning("{} {} ({}); searching for it", service.name, flowed ? "is gone" : "cannot be asked", service.trouble);
     service.said = why.code;
   }
-  watch.remove(service.socket);
-  service.socket.close();
+  watch.remove(service.caller.socket);
+  service.caller.socket.close();
   service.speaks = false;
   service.no_time_out_before_ns = UINT64_MAX;
   service.state = State::away;
@@ -293,7 +259,7 @@ void Requester::Inside::broken(AskedService& service, const Error& why) {
 
 void Requester::Inside::flows(AskedService& service) {
   service.state = State::flowing;
-  service.instance = service.entry->instance;
+  service.instance = service.caller.entry().instance;
   ++service.connections;
   counters.add(Counter::connections);
   if (!service.said.empty()) base::log_info("{} is there again", service.name);
@@ -302,15 +268,13 @@ void Requester::Inside::flows(AskedService& service) {
 }
 
 void Requester::Inside::take_events() {
-  const bool all = ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
-    AskedService* const service = connections.find(port, event.connection);
-    if (service == nullptr) return;
-    active.add(*service);
-    auto incoming = service->connection->take(event);
-    if (!incoming) return broken(*service, incoming.error());
-    if (event.what == FabricPort::Event::What::connected) flows(*service);
+  const bool all = connections.poll(ports, [this](AskedService& service, const FabricPort::Event& event) {
+    active.add(service);
+    auto incoming = service.connection->take(event);
+    if (!incoming) return broken(service, incoming.error());
+    if (event.what == FabricPort::Event::What::connected) flows(service);
     if (!*incoming) return;
-    if (const auto taken = take_reply(*service, *std::move(*incoming)); !taken) broken(*service, taken.error());
+    if (const auto taken = on_reply(service, *std::move(*incoming)); !taken) broken(service, taken.error());
   });
   unheard = all ? 0 : unheard + 1;
 }
@@ -363,14 +327,14 @@ void Requester::Inside::call_those_away() {
 // True if the service needs another visit even if nothing arrives for it.
 bool Requester::Inside::move_on(AskedService& service) {
   if (service.state == State::away || service.state == State::removed) return false;
-  if (service.speaks || !service.socket.all_said()) talk(service);
+  if (service.speaks || !service.caller.socket.all_said()) read(service);
   if (service.connection) {
-    service.connection->replenish(service.socket);
+    service.connection->replenish(service.caller.socket);
     service.connection->send();
     take_done(service);
     short_of_credit = short_of_credit || service.connection->short_of_credit();
   }
-  return service.speaks || !service.socket.all_said() || (service.connection && service.connection->has_work());
+  return service.speaks || !service.caller.socket.all_said() || (service.connection && service.connection->has_work());
 }
 
 // ---- requests
@@ -433,7 +397,7 @@ std::optional<Requester::Request> Requester::Inside::ask(Service number, std::ui
   return pending.request;
 }
 
-Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnection::Incoming incoming) {
+Result<void> Requester::Inside::on_reply(AskedService& service, MessageConnection::Incoming incoming) {
   using formats::MessageType;
   const std::uint16_t place = place_of(incoming.head.number);
   const bool answers = incoming.head.type == MessageType::reply || incoming.head.type == MessageType::refusal;

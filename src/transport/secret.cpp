@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "transport/control_socket.h"
+
 namespace rodeo::transport {
 
 Result<std::string> read_secret(const std::filesystem::path& file) {
@@ -30,6 +32,21 @@ Result<std::string> read_secret(const std::filesystem::path& file) {
   while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
   if (secret.empty()) return refused("is empty");
   return secret;
+}
+
+Result<void> refuse_open_address(const std::string& address, const std::string& secret) {
+  if (is_loopback(address)) return {};
+  if (secret.empty())
+    return std::unexpected(Error{"transport.no_secret",
+                                 fmt::format("{} is reached from other hosts, and there is no secret", address),
+                                 {},
+                                 "set secret_file, for both sides, or listen at 127.0.0.1"});
+  if (is_wildcard(address))
+    return std::unexpected(Error{"transport.address",
+                                 fmt::format("{} means all addresses of this host: peers need one", address),
+                                 {},
+                                 "name the one by which others reach it; `ip address` shows them"});
+  return {};
 }
 
 }  // namespace rodeo::transport

@@ -8,7 +8,6 @@
 #include "base/sentence.h"
 #include "formats/fid.h"
 #include "formats/front_end_link.h"
-#include "transport/handshake.h"
 #include "transport/random.h"
 
 namespace rodeo::transport {
@@ -52,7 +51,7 @@ Result<void> Sender::begin() {
                              : fmt::format("no router on the bus has a connection to {}{}", formats::to_text(links_.front()),
                                            links_.size() > 1 ? " and to all other named links" : ""),
               bus.string(), "start a router with router.front_ends.enabled = true; `rodeo route list` shows all routers"});
-  socket_.say(formats::ControlClaim{.name = settings_.name, .links = links_});
+  caller_.socket.say(formats::ControlClaim{.name = settings_.name, .links = links_});
   const auto said = RODEO_TRY(receive());
   if (std::holds_alternative<formats::ControlClaimed>(said)) return {};
   return std::unexpected(Error{"transport.protocol", "the router answered the claim with an unexpected message"});
@@ -61,46 +60,32 @@ Result<void> Sender::begin() {
 // False: the process is not that of the entry.
 Result<bool> Sender::greet(const BusEntry& entry) {
   // A router with a limit on its rate may stop reading.
-  socket_ = RODEO_TRY(ControlSocket::call(entry.address, entry.port, ControlSocket::Peer::may_not_read));
-  Handshake handshake(Handshake::Side::subscriber,
-                      {.secret_required = !settings_.secret.empty(),
-                       .nonce = random_bytes<32>(),
-                       .instance = random_number(),
-                       .program = "rodeo"},
-                      settings_.secret);
-  std::vector<std::byte> hello;
-  handshake.begin(hello);
-  socket_.say(hello);
-  while (!handshake.done()) {
-    std::vector<std::byte> reply;
-    const auto taken = handshake.take(RODEO_TRY(receive()), reply);
-    socket_.say(reply);
-    RODEO_TRY(taken);
-  }
-  return check_instance(entry, handshake.peer().instance).has_value();
+  RODEO_TRY(caller_.call(entry, settings_.secret, random_number(), ControlSocket::Peer::may_not_read));
+  while (!RODEO_TRY(caller_.on_greeting(RODEO_TRY(receive())))) continue;
+  return caller_.check_instance().has_value();
 }
 
 Result<formats::ControlMessage> Sender::receive() {
-  if (!socket_.is_open()) return std::unexpected(Error{"transport.closed", "the connection to the router has ended"});
+  if (!caller_.socket.is_open()) return std::unexpected(Error{"transport.closed", "the connection to the router has ended"});
   const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
   for (;;) {
-    socket_.flush();
-    auto message = RODEO_TRY(socket_.next());
+    caller_.socket.flush();
+    auto message = RODEO_TRY(caller_.socket.next());
     if (message) {
       const auto* refused = std::get_if<formats::ControlRefuse>(&*message);
       if (refused == nullptr) return *std::move(message);
-      const Error error{refused->code, refused->what, socket_.peer(), ""};
-      socket_.close();
+      const Error error{refused->code, refused->what, caller_.socket.peer(), ""};
+      caller_.socket.close();
       return std::unexpected(error);
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
-      const std::string peer = socket_.peer();
-      socket_.close();
+      const std::string peer = caller_.socket.peer();
+      caller_.socket.close();
       return std::unexpected(
           Error{"transport.closed", "the router does not answer", peer, "`rodeo route status` shows its state"});
     }
-    socket_.wait(left);
+    caller_.socket.wait(left);
   }
 }
 
@@ -114,9 +99,9 @@ Result<std::uint64_t> Sender::post(Fid link, std::span<const std::byte> message)
                                              base::counted(formats::kMostControlBytesToFrontEnd, "byte"), message.size()),
                                  "", "split it into several"});
   while (posted_ - came_ >= kMostUnanswered) RODEO_TRY(take_answer());
-  socket_.say(formats::ControlSend{.number = ++posted_,
-                                   .link = static_cast<std::uint16_t>(found - links_.begin()),
-                                   .message = {message.begin(), message.end()}});
+  caller_.socket.say(formats::ControlSend{.number = ++posted_,
+                                          .link = static_cast<std::uint16_t>(found - links_.begin()),
+                                          .message = {message.begin(), message.end()}});
   return posted_;
 }
 

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "rodeo/ids.h"
 #include "transport/bus.h"
-#include "transport/control_socket.h"
+#include "transport/caller.h"
 
 namespace rodeo::transport {
 
@@ -61,7 +61,7 @@ class Sender {
 
   SenderSettings settings_;
   std::vector<Fid> links_;
-  ControlSocket socket_;
+  Caller caller_;
   std::uint64_t posted_ = 0;
   std::uint64_t came_ = 0;      // answers received
   std::deque<Answer> answers_;  // those that next() has not returned

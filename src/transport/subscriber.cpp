@@ -15,24 +15,10 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::uint64_t kLookNs = 200'000'000;            // between two looks at the bus
-constexpr int kMostMessages = 64;                         // at a look: a peer that sends many must not delay the others
 constexpr std::uint64_t kLeavingNs = 2'000'000'000;       // after leave(), until the last message or page
 constexpr std::uint64_t kLeavingFullNs = 10'000'000'000;  // the same, while our consumers have all pages
 
 }  // namespace
-
-Result<FabricPort*> FabricPorts::of(const std::string& provider) {
-  std::unique_ptr<FabricPort>& port = ports_[provider];
-  if (!port) {
-    auto opened = open_fabric(provider, listen_, size_);
-    if (!opened) {
-      ports_.erase(provider);
-      return std::unexpected(opened.error());
-    }
-    port = std::move(*opened);
-  }
-  return port.get();
-}
 
 Subscriber::Subscriber(SubscriberSettings settings, std::vector<Fid> links, FabricPorts& ports)
     : settings_(std::move(settings)), links_(std::move(links)), ports_(ports), session_(random_number()) {}
@@ -61,7 +47,7 @@ void Subscriber::progress(std::uint64_t now_ns) {
     if (called_ns_ == 0 || now_ns - called_ns_ >= kLookNs) call(now_ns);
     return;
   }
-  talk(now_ns);
+  read();
   const bool greeted = state_ == State::flowing || state_ == State::ended || state_ == State::away;
   if (state_ == State::flowing) give_credit(1);
   if (!greeted && now_ns - called_ns_ > kGreetingNs)
@@ -96,34 +82,19 @@ void Subscriber::call(std::uint64_t now_ns) {
 // False: it cannot be called from this machine.
 bool Subscriber::greet(const BusEntry& entry) {
   publisher_ = entry.name;
-  const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
-  if (choice.empty()) {
-    const Error why{"transport.provider", fmt::format("publisher {} offers no network that this machine has", publisher_)};
+  if (const auto chosen = caller_.choose_provider(settings_.provider, entry, settings_.here); !chosen) {
+    const Error why{chosen.error().code, "publisher " + chosen.error().what};
     trouble_ = why.what;
     if (std::exchange(said_[publisher_], why.code) != why.code) base::log_warning("{}; trying again", trouble_);
     last_end_ = why;
     refusal_ = Refusal{publisher_, why};
     return false;
   }
-  provider_ = choice[failures_ % choice.size()];
-  choices_ = choice.size();
   asked_provider_ = false;
-  auto socket = ControlSocket::call(entry.address, entry.port);
-  if (!socket) {
-    trouble_ = base::in_a_line(socket.error());
+  if (const auto called = caller_.call(entry, settings_.secret, session_); !called) {
+    trouble_ = base::in_a_line(called.error());
     return false;
   }
-  socket_ = std::move(*socket);
-  entry_ = entry;
-  handshake_.emplace(Handshake::Side::subscriber,
-                     formats::ControlHello{.secret_required = !settings_.secret.empty(),
-                                           .nonce = random_bytes<32>(),
-                                           .instance = session_,
-                                           .program = "rodeo"},
-                     settings_.secret);
-  std::vector<std::byte> hello;
-  handshake_->begin(hello);
-  socket_.say(hello);
   state_ = State::greeting;
   trouble_ = fmt::format("publisher {} does not answer", publisher_);
   return true;
@@ -131,34 +102,24 @@ bool Subscriber::greet(const BusEntry& entry) {
 
 void Subscriber::next_publisher() {
   ++attempts_;
-  failures_ = 0;
+  caller_.forget_failures();
 }
 
-void Subscriber::talk(std::uint64_t /*now_ns*/) {
-  socket_.flush();
-  for (int i = 0; i < kMostMessages && state_ != State::away && state_ != State::ended; ++i) {
-    auto message = socket_.next();
-    if (!message) return broken(message.error());
-    if (!*message) return;
-    const auto taken = take(**message);
-    if (!taken) return broken(taken.error());
-  }
+void Subscriber::read() {
+  const auto all = caller_.socket.read([this](const formats::ControlMessage& message) { return on_message(message); });
+  if (!all) broken(all.error());
 }
 
-Result<void> Subscriber::take(const formats::ControlMessage& message) {
+Result<void> Subscriber::on_message(const formats::ControlMessage& message) {
   if (state_ == State::greeting) {
-    std::vector<std::byte> reply;
-    const auto taken = handshake_->take(message, reply);
-    socket_.say(reply);
-    RODEO_TRY(taken);
-    if (!handshake_->done()) return {};
-    RODEO_TRY(check_instance(*entry_, handshake_->peer().instance));
+    if (!RODEO_TRY(caller_.on_greeting(message))) return {};
+    RODEO_TRY(caller_.check_instance());
     return subscribe();
   }
   if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
     return std::unexpected(Error{refused->code, refused->what});
   if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && state_ == State::subscribed)
-    return accepted(*accept);
+    return on_accept(*accept);
   // The publisher may have no data, and its END may arrive before the event of the fabric's connection.
   const bool may_end = state_ == State::connecting || state_ == State::flowing;
   if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && may_end && !last_) {
@@ -171,45 +132,45 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
 }
 
 Result<void> Subscriber::subscribe() {
-  if (entry_->page_bytes < formats::NetworkPageWriter::kLeastBytes)
-    return std::unexpected(
-        Error{"transport.page_bytes", fmt::format("its pages have {} bytes: too few for a run", entry_->page_bytes)});
+  if (caller_.entry().page_bytes < formats::NetworkPageWriter::kLeastBytes)
+    return std::unexpected(Error{"transport.page_bytes",
+                                 fmt::format("its pages have {} bytes: too few for a run", caller_.entry().page_bytes)});
   asked_provider_ = true;
-  port_ = RODEO_TRY(ports_.of(provider_));
+  port_ = RODEO_TRY(ports_.of(caller_.provider()));
   // Another publisher, or the same one restarted, does not know the pages taken so far. The session with the last one stands
   // until the new one accepts.
-  const bool goes_on = instance_ == entry_->instance;
+  const bool goes_on = instance_ == caller_.entry().instance;
   wish_ = {.session = goes_on ? session_ : random_number(), .taken = goes_on ? taken_ : 0};
   const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });
-  if (page_bytes_ != entry_->page_bytes && received_.empty() && all_home) {
-    page_bytes_ = entry_->page_bytes;
+  if (page_bytes_ != caller_.entry().page_bytes && received_.empty() && all_home) {
+    page_bytes_ = caller_.entry().page_bytes;
     memory_ = RODEO_TRY(base::Arena::create(std::size_t{settings_.pages} * page_bytes_));
     slots_.assign(settings_.pages, Slot::free);
     free_.resize(settings_.pages);
     std::iota(free_.begin(), free_.end(), 0U);
   }
-  if (page_bytes_ != entry_->page_bytes)
+  if (page_bytes_ != caller_.entry().page_bytes)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size, and old ones are still in use"});
   connection_ = RODEO_TRY(port_->open({memory_.data(), memory_.size()}, page_bytes_));
   state_ = State::subscribed;
-  socket_.say(formats::ControlSubscribe{.session = wish_.session,
-                                        .taken = wish_.taken,
-                                        .monitor = settings_.monitor,
-                                        .unbuffered = settings_.unbuffered,
-                                        .trigger_list = settings_.trigger_list,
-                                        .name = settings_.name,
-                                        .provider = provider_,
-                                        .page_bytes = page_bytes_,
-                                        .pages = settings_.pages,
-                                        .address = port_->address(connection_),
-                                        .links = links_});
+  caller_.socket.say(formats::ControlSubscribe{.session = wish_.session,
+                                               .taken = wish_.taken,
+                                               .monitor = settings_.monitor,
+                                               .unbuffered = settings_.unbuffered,
+                                               .trigger_list = settings_.trigger_list,
+                                               .name = settings_.name,
+                                               .provider = caller_.provider(),
+                                               .page_bytes = page_bytes_,
+                                               .pages = settings_.pages,
+                                               .address = port_->address(connection_),
+                                               .links = links_});
   return {};
 }
 
-Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
+Result<void> Subscriber::on_accept(const formats::ControlAccept& accept) {
   if (accept.page_bytes != page_bytes_)
     return std::unexpected(Error{"transport.page_bytes", "its page size is not the one on the bus"});
-  anew_ = std::exchange(instance_, entry_->instance) != entry_->instance || anew_;
+  anew_ = std::exchange(instance_, caller_.entry().instance) != caller_.entry().instance || anew_;
   session_ = wish_.session;
   taken_ = wish_.taken;
   if (!accept.resumed) {
@@ -225,7 +186,7 @@ Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
   return port_->connect(connection_, accept.address, accept.token);
 }
 
-bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
+bool Subscriber::on_event(const FabricPort& port, const FabricPort::Event& event) {
   if (port_ != &port || event.connection != connection_ || state_ < State::subscribed || state_ == State::ended)
     return false;
   switch (event.what) {
@@ -260,7 +221,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       end_once_all_came();
       break;
     case FabricPort::Event::What::broken:
-      talk(now_ns_);  // reads an END that came before
+      read();  // reads an END that came before
       if (port_ != nullptr) broken({"transport.closed", "the fabric's connection is gone"});
       break;
     case FabricPort::Event::What::sent: break;
@@ -300,7 +261,7 @@ void Subscriber::give_credit(std::uint64_t step) {
 void Subscriber::say_what_came() {
   told_ = posted_;
   told_taken_ = taken_;
-  socket_.say(formats::ControlCredit{.pages = told_, .taken = told_taken_});
+  caller_.socket.say(formats::ControlCredit{.pages = told_, .taken = told_taken_});
 }
 
 void Subscriber::refuse(const std::string& why) {
@@ -310,12 +271,12 @@ void Subscriber::refuse(const std::string& why) {
 void Subscriber::leave() {
   if (leaving_) return;
   leaving_ = true;
-  if (state_ >= State::subscribed && state_ != State::ended) socket_.say(formats::ControlLeave{});
+  if (state_ >= State::subscribed && state_ != State::ended) caller_.socket.say(formats::ControlLeave{});
 }
 
 void Subscriber::broken(Error why) {
   // The provider may be the cause: the next one is tried before anything is logged.
-  const bool tries_next = asked_provider_ && state_ != State::flowing && ++failures_ % choices_ != 0;
+  const bool tries_next = asked_provider_ && state_ != State::flowing && caller_.next_provider();
   if (!tries_next && state_ != State::flowing) next_publisher();
   trouble_ = base::in_a_line(why);
   if (state_ == State::flowing) {
@@ -337,7 +298,7 @@ void Subscriber::close() {
   if (state_ == State::flowing && taken_ != told_taken_) say_what_came();
   if (port_ != nullptr && state_ >= State::subscribed && state_ != State::ended) port_->close(connection_);
   port_ = nullptr;
-  socket_.close();
+  caller_.socket.close();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot] == Slot::posted) give_back(slot);
   }

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
-#include <iterator>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,10 +13,8 @@
 
 #include "base/arena.h"
 #include "rodeo/ids.h"
-#include "transport/bus.h"
-#include "transport/control_socket.h"
-#include "transport/fabric.h"
-#include "transport/handshake.h"
+#include "transport/caller.h"
+#include "transport/fabric_ports.h"
 #include "transport/provider_choice.h"
 
 namespace rodeo::transport {
@@ -36,31 +32,6 @@ struct SubscriberSettings {
   Here here = Here::look();      ///< the networks of this machine
 };
 
-/// The ports of one thread, by provider.
-class FabricPorts {
- public:
-  explicit FabricPorts(std::string listen = {}, PortSize size = PortSize::few) : listen_(std::move(listen)), size_(size) {}
-  Result<FabricPort*> of(const std::string& provider);
-
-  /// Takes the events of all ports. False: there may be more.
-  template <typename Take>
-  bool poll(Take&& take) {
-    FabricPort::Event events[128];
-    bool all = true;
-    for (const auto& [name, port] : ports_) {
-      const std::size_t count = port->poll(events);
-      for (std::size_t i = 0; i < count; ++i) take(*port, events[i]);
-      all = all && count < std::size(events);
-    }
-    return all;
-  }
-
- private:
-  std::string listen_;
-  PortSize size_;
-  std::map<std::string, std::unique_ptr<FabricPort>> ports_;
-};
-
 /// One thread.
 class Subscriber {
  public:
@@ -75,7 +46,7 @@ class Subscriber {
   void progress(std::uint64_t now_ns);
 
   /// True if the event belongs to this subscriber's connection; it is then handled.
-  bool take(const FabricPort& port, const FabricPort::Event& event);
+  bool on_event(const FabricPort& port, const FabricPort::Event& event);
 
   /// A received page. Its slot is the caller's until give_back().
   struct Received {
@@ -142,10 +113,10 @@ class Subscriber {
   void call(std::uint64_t now_ns);
   bool greet(const BusEntry& entry);
   void next_publisher();
-  void talk(std::uint64_t now_ns);
-  Result<void> take(const formats::ControlMessage& message);
+  void read();
+  Result<void> on_message(const formats::ControlMessage& message);
   Result<void> subscribe();
-  Result<void> accepted(const formats::ControlAccept& accept);
+  Result<void> on_accept(const formats::ControlAccept& accept);
   std::uint64_t quarter() const { return window_ < 8 ? 1 : window_ / 4; }
   void give_credit(std::uint64_t step);
   void say_what_came();
@@ -161,9 +132,6 @@ class Subscriber {
   const std::vector<Fid> links_;
   FabricPorts& ports_;
   std::string publisher_;
-  std::string provider_;      // the provider that is tried, of the publisher's
-  std::size_t choices_ = 1;   // number of providers to try
-  std::size_t failures_ = 0;  // of providers: the next attempt uses the next one
   bool asked_provider_ = false;
   std::size_t attempts_ = 0;                 // failed publishers since one flowed: the next attempt is at the next one
   std::map<std::string, std::string> said_;  // by publisher: code of the last trouble in the log
@@ -181,9 +149,7 @@ class Subscriber {
   std::uint64_t cut_off_ = 0;
   std::uint64_t sessions_ = 0;
   std::uint64_t connections_ = 0;
-  ControlSocket socket_;
-  std::optional<Handshake> handshake_;
-  std::optional<BusEntry> entry_;
+  Caller caller_;
   FabricPort* port_ = nullptr;
   FabricPort::Connection connection_ = 0;
   base::Arena memory_;

@@ -15,10 +15,9 @@
 
 #include "base/arena.h"
 #include "formats/network_page.h"
-#include "transport/bus.h"
 #include "transport/fabric.h"
+#include "transport/listener.h"
 #include "transport/random.h"
-#include "transport/reception.h"
 
 namespace rodeo::test {
 
@@ -32,19 +31,10 @@ class ScriptedPublisher {
                     bool trigger_list = false)
       : memory_(base::Arena::create(std::size_t{kPages} * kPageBytes).value()),
         port_(transport::open_fabric("tcp", "127.0.0.1").value()),
-        reception_(transport::ControlListener::open("127.0.0.1").value(), 1, {}, name),
-        advertisement_(transport::Advertisement::put(bus, {.name = name,
-                                                           .instance = 1,
-                                                           .host = "here",
-                                                           .pid = 1,
-                                                           .address = "127.0.0.1",
-                                                           .port = reception_.port(),
-                                                           .providers = {"tcp"},
-                                                           .page_bytes = kPageBytes,
-                                                           .program = "test",
-                                                           .trigger_list = trigger_list,
-                                                           .links = std::move(links)})
-                           .value()) {}
+        listener_({.name = name}) {
+    listener_.advertise(
+        bus, {.providers = {"tcp"}, .page_bytes = kPageBytes, .trigger_list = trigger_list, .links = std::move(links)});
+  }
   ~ScriptedPublisher() {
     if (connected_) port_->close(*connected_);
   }
@@ -57,7 +47,7 @@ class ScriptedPublisher {
   std::uint64_t taken() const { return taken_; }
 
   void progress(std::uint64_t now_ns) {
-    (void)reception_.greet(now_ns, [this](transport::ControlSocket& guest, formats::ControlMessage said) {
+    (void)listener_.poll(now_ns, [this](transport::ControlSocket& guest, formats::ControlMessage said) {
       return admit(guest, std::get<formats::ControlSubscribe>(said));
     });
     transport::FabricPort::Event events[8];
@@ -137,8 +127,7 @@ class ScriptedPublisher {
 
   base::Arena memory_;
   std::unique_ptr<transport::FabricPort> port_;
-  transport::Reception reception_;
-  transport::Advertisement advertisement_;
+  transport::Listener listener_;
   transport::ControlSocket socket_;
   std::optional<transport::FabricPort::Connection> connected_;
   std::optional<std::uint64_t> session_;

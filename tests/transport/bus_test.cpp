@@ -21,7 +21,7 @@
 #include "formats/temporary_directory.h"
 #include "settings/fid_text.h"
 #include "settings/json.h"
-#include "transport/reception.h"
+#include "transport/listener.h"
 
 namespace rodeo::transport {
 namespace {
@@ -55,21 +55,20 @@ class Port {
 // Sends HELLO to every connection.
 class Greeter {
  public:
-  explicit Greeter(std::uint64_t instance)
-      : reception_(ControlListener::open("127.0.0.1").value(), instance, "", "greeter") {
+  explicit Greeter(std::uint64_t instance) : listener_({.name = "greeter", .instance = instance}) {
     thread_ = std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
-        (void)reception_.greet(base::steady_now_ns(),
-                               [](ControlSocket&, const formats::ControlMessage&) { return Result<void>{}; });
+        (void)listener_.poll(base::steady_now_ns(),
+                             [](ControlSocket&, const formats::ControlMessage&) { return Result<void>{}; });
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
       }
     });
-    port_ = reception_.port();
+    port_ = listener_.port();
   }
   std::uint16_t port() const { return port_; }
 
  private:
-  Reception reception_;
+  Listener listener_;
   std::uint16_t port_ = 0;
   std::jthread thread_;  // destroyed first
 };

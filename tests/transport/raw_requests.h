@@ -18,10 +18,9 @@
 #include "transport/control_socket.h"
 #include "transport/fabric.h"
 #include "transport/handshake.h"
+#include "transport/listener.h"
 #include "transport/message_connection.h"
-#include "transport/provider_choice.h"
 #include "transport/random.h"
-#include "transport/reception.h"
 
 namespace rodeo::test {
 
@@ -100,24 +99,13 @@ class HastyReplier {
       : page_bytes_(page_bytes),
         memory_(std::size_t{3} * page_bytes),
         port_(transport::open_fabric("tcp", "127.0.0.1").value()),
-        reception_(transport::ControlListener::open("127.0.0.1").value(), 77, "", "hasty") {
-    const auto here = transport::Here::look();
-    advertisement_ = transport::Advertisement::put(bus, {.name = "hasty",
-                                                         .instance = 77,
-                                                         .host = here.host,
-                                                         .pid = here.pid,
-                                                         .address = "127.0.0.1",
-                                                         .port = reception_.port(),
-                                                         .providers = {"tcp"},
-                                                         .page_bytes = page_bytes,
-                                                         .program = "test",
-                                                         .service = "test"})
-                         .value();
+        listener_({.name = "hasty"}) {
+    listener_.advertise(bus, {.providers = {"tcp"}, .page_bytes = page_bytes, .service = "test"});
   }
 
   void poll(std::uint64_t now_ns) {
     using What = transport::FabricPort::Event::What;
-    (void)reception_.greet(now_ns, [&](transport::ControlSocket& guest, formats::ControlMessage said) {
+    (void)listener_.poll(now_ns, [&](transport::ControlSocket& guest, formats::ControlMessage said) {
       return admit(guest, std::get<formats::ControlCall>(said));
     });
     socket_.flush();
@@ -164,8 +152,7 @@ class HastyReplier {
   const std::uint32_t page_bytes_;
   std::vector<std::byte> memory_;
   std::unique_ptr<transport::FabricPort> port_;
-  transport::Reception reception_;
-  std::optional<transport::Advertisement> advertisement_;
+  transport::Listener listener_;
   transport::ControlSocket socket_;
   transport::FabricPort::Connection connection_ = 0;
   std::uint64_t number_ = 0;

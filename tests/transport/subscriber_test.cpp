@@ -22,6 +22,7 @@
 #include "transport/handshake.h"
 #include "transport/publisher.h"
 #include "transport/random.h"
+#include "transport/secret.h"
 
 namespace rodeo::transport {
 namespace {
@@ -41,7 +42,7 @@ class Subscribers : public testing::Test {
     if (publisher_) publisher_->progress(now_, now_);
     if (other_) other_->progress(now_, now_);
     subscriber_->progress(now_);
-    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->on_event(port, event); });
     while (const auto page = subscriber_->next()) {
       formats::NetworkPageReader reader(links_.size(), 4096);
       ASSERT_TRUE(reader.read(page->bytes));
@@ -179,12 +180,12 @@ TEST_F(Subscribers, AnEndThatWasSaidBeforeTheConnectionBrokeIsTheEnd) {
   for (int i = 0; i < 50; ++i) {
     now_ += 1'000'000;
     publisher_->progress(now_, now_);
-    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->on_event(port, event); });
     if (i % 10 == 9) subscriber_->replenish();
   }
   publisher_.reset();
   for (int i = 0; i < 1000; ++i)
-    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->on_event(port, event); });
   step();
   EXPECT_TRUE(subscriber_->ended()) << subscriber_->trouble();
 }
@@ -201,7 +202,7 @@ TEST_F(Subscribers, AnEndThatIsHeardBeforeTheConnectionIsSeenIsTheEnd) {
   }
   ASSERT_EQ(seen_late.size(), 1U) << subscriber_->trouble();
   EXPECT_FALSE(subscriber_->ended());
-  subscriber_->take(*seen_late[0].first, seen_late[0].second);
+  subscriber_->on_event(*seen_late[0].first, seen_late[0].second);
   EXPECT_TRUE(subscriber_->ended()) << subscriber_->trouble();
   EXPECT_EQ(subscriber_->connections(), 1U);
   EXPECT_TRUE(until([&] { return publisher_->ended(); }));
@@ -363,7 +364,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   const auto keep = [&](std::uint64_t by = 1'000'000) {
     publisher_->progress(now_ += by, 0);
     subscriber_->progress(now_);
-    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->on_event(port, event); });
     for (; const auto page = subscriber_->next(); ++pages) kept.push_back(page->slot);
   };
   const std::vector<std::byte> data(40 * 1250);  // a page holds 100 of these chunks
@@ -400,7 +401,7 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsItHasNoRoomForWhatComes) {
     published = published || publisher_->publish({&run, 1});
     publisher_->progress(now_ += 1'000'000, 0);
     subscriber_->progress(now_);
-    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->on_event(port, event); });
     for (; const auto page = subscriber_->next(); ++pages) kept.push_back(page->slot);
   };
   for (int i = 0; i < 100'000 && !(published && kept.size() == 8); ++i) keep();
@@ -472,7 +473,7 @@ TEST_F(Subscribers, OneThatTakesShowsWhetherTheRunInHandGoesOnAndOthersDoNot) {
     now_ += 1'000'000;
     publisher_->progress(now_, now_);
     quick.progress(now_);
-    ports.poll([&](const FabricPort& port, const FabricPort::Event& event) { quick.take(port, event); });
+    ports.poll([&](const FabricPort& port, const FabricPort::Event& event) { quick.on_event(port, event); });
     while (const auto page = quick.next()) quick.give_back(page->slot);
   };
   for (int i = 0; i < 100'000 && !quick.flowing(); ++i) step_quick();
@@ -762,7 +763,7 @@ TEST_F(Subscribers, APublisherThatDiedWasCutOffWhoeverComesAfterIt) {
 
 TEST(PublisherAddress, IsOneThatOthersCanConnectTo) {
   const auto code = [](const char* address, const char* secret) {
-    const auto refused = refuse_open_address({.name = "test", .bus = {}, .address = address, .secret = secret});
+    const auto refused = refuse_open_address(address, secret);
     return refused ? std::string() : refused.error().code;
   };
   for (const char* wildcard : {"0.0.0.0", "::", "0:0::0:0"}) {

@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "base/named_counters.h"
 #include "base/sentence.h"
-#include "transport/provider_choice.h"
-#include "transport/random.h"
 
 namespace rodeo::router {
 namespace {
@@ -26,17 +24,13 @@ constexpr std::chrono::milliseconds kIdle{1};
 constexpr std::chrono::milliseconds kAlone{10};  // the wait while no owner is connected
 constexpr double kBurst = 64 << 10;
 
-template <typename T>
-T need(Result<T> result) {
-  if (!result) throw SetupError(std::move(result.error()));
-  return std::move(*result);
-}
-
 }  // namespace
 
 FrontEndServer::FrontEndServer(const transport::PublisherSettings& settings, const FrontEndSettings& limits,
                                std::vector<std::unique_ptr<FrontEndDevice>> devices)
-    : limits_(limits), devices_(std::move(devices)) {
+    : limits_(limits),
+      devices_(std::move(devices)),
+      listener_({.name = settings.name, .address = settings.address, .secret = settings.secret}) {
   std::vector<Fid> fids;
   for (const auto& device : devices_) {
     for (std::size_t i = 0; i < device->links().size(); ++i) {
@@ -45,20 +39,7 @@ FrontEndServer::FrontEndServer(const transport::PublisherSettings& settings, con
     }
   }
   claims_.emplace(fids);
-  if (auto refused = transport::refuse_open_address(settings); !refused) throw SetupError(refused.error());
-  const std::uint64_t instance = transport::random_number();
-  reception_.emplace(need(transport::ControlListener::open(settings.address)), instance, settings.secret, settings.name);
-  const transport::Here here = transport::Here::look();
-  advertisement_ = need(transport::Advertisement::put(
-      settings.bus, {.name = settings.name,
-                     .instance = instance,
-                     .host = here.host,
-                     .pid = here.pid,
-                     .address = settings.address,
-                     .port = reception_->port(),
-                     .program = "rodeo",
-                     .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
-                     .links = std::move(fids)}));
+  listener_.advertise(settings.bus, {.links = std::move(fids)});
 }
 
 FrontEndServer::~FrontEndServer() { stop(); }
@@ -79,8 +60,9 @@ void FrontEndServer::run() {
   std::uint64_t shown_ns = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const std::uint64_t now = base::steady_now_ns();
-    const auto refused = reception_->greet(
-        now, [&](transport::ControlSocket& guest, formats::ControlMessage said) { return admit(guest, std::move(said)); });
+    const auto refused = listener_.poll(now, [&](transport::ControlSocket& guest, formats::ControlMessage said) {
+      return on_claim(guest, std::move(said));
+    });
     counters_.add(FrontEndCounter::refused_senders, refused.peers);
     bool any = false;
     for (const auto& owner : owners_) any = serve(*owner) || any;
@@ -91,7 +73,7 @@ void FrontEndServer::run() {
     }
     if (!any) std::this_thread::sleep_for(owners_.empty() ? kAlone : kIdle);
   }
-  advertisement_.reset();
+  listener_.withdraw();
   for (const auto& owner : owners_) end(*owner, {"transport.closed", "the router ends"});
   owners_.clear();
   for (const auto& device : devices_) counters_.add(FrontEndCounter::packet_bytes_lost, device->drain());
@@ -99,7 +81,7 @@ void FrontEndServer::run() {
   cpu_.detach();
 }
 
-Result<void> FrontEndServer::admit(transport::ControlSocket& guest, formats::ControlMessage said) {
+Result<void> FrontEndServer::on_claim(transport::ControlSocket& guest, formats::ControlMessage said) {
   auto* const claim = std::get_if<formats::ControlClaim>(&said);
   if (claim == nullptr)
     return std::unexpected(Error{"transport.protocol", "this port serves front-ends: claim links first"});

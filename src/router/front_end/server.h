@@ -18,9 +18,8 @@
 #include "router/front_end/rate_limit.h"
 #include "router/router_status.h"
 #include "router/settings.h"
-#include "transport/bus.h"
+#include "transport/listener.h"
 #include "transport/publisher.h"
-#include "transport/reception.h"
 
 namespace rodeo::router {
 
@@ -66,7 +65,7 @@ class FrontEndServer {
   };
 
   void run();
-  Result<void> admit(transport::ControlSocket& guest, formats::ControlMessage said);
+  Result<void> on_claim(transport::ControlSocket& guest, formats::ControlMessage said);
   bool serve(Owner& owner);
   bool next(Owner& owner);
   bool send(Owner& owner, std::uint64_t now_ns);
@@ -78,8 +77,7 @@ class FrontEndServer {
   std::vector<std::unique_ptr<FrontEndDevice>> devices_;
   std::vector<Link> links_;
   std::optional<LinkClaims> claims_;
-  std::optional<transport::Reception> reception_;
-  std::optional<transport::Advertisement> advertisement_;
+  transport::Listener listener_;
   std::vector<std::unique_ptr<Owner>> owners_;
   LinkClaims::Owner next_owner_ = 1;
   base::CounterBlock<FrontEndCounter> counters_;

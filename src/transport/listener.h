@@ -1,18 +1,22 @@
-// New connections to a publisher or to a router's front-end port, until the peer has passed the handshake and sent its
-// request.
+// The listening side of a process on the network: its control port, its entry on the bus, its ports of libfabric, and new
+// peers until they have passed the handshake and sent their request. One thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/counters.h"
 #include "base/log.h"
+#include "transport/bus.h"
 #include "transport/control_socket.h"
+#include "transport/fabric_ports.h"
 #include "transport/handshake.h"
+#include "transport/random.h"
 
 namespace rodeo::transport {
 
@@ -36,20 +40,36 @@ struct Refusals {
   }
 };
 
-class Reception {
- public:
-  /// Called with a new connection and its first message. It takes the socket; on an error it leaves the socket, and the peer
-  /// gets the reason.
-  using Admit = std::function<Result<void>(ControlSocket&, formats::ControlMessage)>;
+struct ListenerSettings {
+  std::string name;                   ///< on the bus and in the log
+  std::string address = "127.0.0.1";  ///< numerical
+  std::string secret = {};            ///< required if `address` is not a loopback address
+  PortSize ports = PortSize::few;
+  std::uint64_t instance = random_number();
+};
 
-  /// `secret`: empty if none is required. `publisher`: its name, for the log.
-  Reception(ControlListener listener, std::uint64_t instance, std::string secret, std::string publisher);
+class Listener {
+ public:
+  /// Throws SetupError: a foreign address, no secret.
+  explicit Listener(ListenerSettings settings);
 
   std::uint16_t port() const { return listener_.port(); }
 
+  /// Enters this process on the bus until withdraw() or the destructor. Only the description of `entry` is used: links,
+  /// service, providers, sizes. Throws SetupError: a name that is taken.
+  void advertise(const std::filesystem::path& bus, BusEntry entry);
+  void withdraw() { advertisement_.reset(); }
+
+  /// Called with a new connection and its first message. It takes the socket; on an error it leaves the socket, and the peer
+  /// gets the reason.
+  using OnPeer = std::function<Result<void>(ControlSocket&, formats::ControlMessage)>;
   /// Accepts new connections, up to a limit at a time, and reads from each. Returns the refusals, those after ten seconds of
   /// silence included. Does not block.
-  Refusals greet(std::uint64_t now_ns, const Admit& admit);
+  Refusals poll(std::uint64_t now_ns, const OnPeer& on_peer);
+
+  /// The port of a provider. Error transport.provider: it is not in the entry on the bus.
+  Result<FabricPort*> port_of(const std::string& provider);
+  FabricPorts& ports() { return ports_; }
 
  private:
   struct Guest {
@@ -58,13 +78,14 @@ class Reception {
     std::uint64_t since_ns = 0;
   };
   /// False: this is no longer a guest.
-  bool listen_to(Guest& guest, std::uint64_t now_ns, const Admit& admit, Refusals& refusals);
+  bool read(Guest& guest, std::uint64_t now_ns, const OnPeer& on_peer, Refusals& refusals);
   void refuse(Guest& guest, const Error& why, Refusals& refusals);
 
+  const ListenerSettings settings_;
   ControlListener listener_;
-  std::uint64_t instance_;
-  std::string secret_;
-  std::string publisher_;
+  FabricPorts ports_;
+  std::vector<std::string> providers_;
+  std::optional<Advertisement> advertisement_;
   std::vector<Guest> guests_;
   std::map<std::string, base::LogThrottle> told_;  ///< by reason, so that one reason does not hide another
 };

@@ -1,0 +1,47 @@
+// The calling side of a control connection: chooses the network, and passes the handshake. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "transport/bus.h"
+#include "transport/control_socket.h"
+#include "transport/handshake.h"
+#include "transport/provider_choice.h"
+
+namespace rodeo::transport {
+
+class Caller {
+ public:
+  /// Chooses the provider for the next call: `wanted`, or with "auto" the best one that has not failed. Error
+  /// transport.provider: this machine has none that the process offers.
+  Result<void> choose_provider(const std::string& wanted, const BusEntry& entry, const Here& here);
+  const std::string& provider() const { return provider_; }
+  /// The call failed, perhaps because of its provider. True: another provider is left to try.
+  bool next_provider() { return ++failures_ % choices_ != 0; }
+  void forget_failures() { failures_ = 0; }
+
+  /// Calls the process of an entry on the bus, and sends HELLO. Returns before the connection is made. `instance`: of the
+  /// caller. Error transport.address.
+  Result<void> call(const BusEntry& entry, const std::string& secret, std::uint64_t instance,
+                    ControlSocket::Peer peer = ControlSocket::Peer::reads);
+  const BusEntry& entry() const { return entry_; }
+  /// Takes a message of the handshake and answers it. True: the handshake is done. Errors: those of Handshake::take().
+  Result<bool> on_greeting(const formats::ControlMessage& message);
+  /// Error transport.closed: the process at the address is another one than that of the entry.
+  Result<void> check_instance() const { return transport::check_instance(entry_, handshake_->peer().instance); }
+
+  ControlSocket socket;
+
+ private:
+  BusEntry entry_;
+  std::optional<Handshake> handshake_;
+  std::string provider_;
+  std::size_t choices_ = 1;
+  std::size_t failures_ = 0;
+};
+
+}  // namespace rodeo::transport
