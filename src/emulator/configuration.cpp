@@ -115,8 +115,12 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
   };
   for (const std::string* address : {&settings.serve, &settings.follow}) {
     if (address->empty()) continue;
-    if (const auto parsed = trigger::TriggerAddress::parse(*address); !parsed)
+    const auto parsed = trigger::TriggerAddress::parse(*address);
+    if (!parsed) {
       errors.push_back({parsed.error().code, parsed.error().what, table.where(), parsed.error().next});
+    } else if (const auto secret = parsed->secret(settings.secret_file, "emulator.trigger.secret_file"); !secret) {
+      errors.push_back({secret.error().code, secret.error().what, where_of(table, "secret_file"), secret.error().next});
+    }
   }
   if (!settings.follow.empty()) {
     if (!settings.serve.empty())

@@ -82,6 +82,7 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
                                                                                     .name = settings_.name,
                                                                                     .system = settings_.system,
                                                                                     .seed = seed_of(settings_),
+                                                                                    .secret_file = settings_.secret_file,
                                                                                     .functions = functions_of(settings_)});
   }
   settings_.directory = cards_directory(settings_.directory);
@@ -93,6 +94,7 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
                                                                                       .name = settings_.name,
                                                                                       .system = settings_.system,
                                                                                       .seed = seed_of(settings_),
+                                                                                      .secret_file = settings_.secret_file,
                                                                                       .timeout = settings_.follower_timeout},
                                                        *authority_);
   }

@@ -30,8 +30,9 @@ struct EmulatorSettings {
   std::string serve;                 ///< address at which others follow this process's triggers; empty: none
   /// Address of the authority to follow (then there is no `trigger`); empty: this process assigns triggers.
   std::string follow;
-  std::string system;                                  ///< name that must be equal in authority and followers
-  std::string configuration_sha256;                    ///< the checksum of settings::configuration_sha256(), for the status
+  std::string system;                 ///< name that must be equal in authority and followers
+  std::filesystem::path secret_file;  ///< of `serve` or `follow`; required if the address is beyond this host
+  std::string configuration_sha256;   ///< the checksum of settings::configuration_sha256(), for the status
   std::chrono::milliseconds follower_timeout{60'000};  ///< a follower is dropped after this time without a message
   std::vector<ScheduledFault> faults;
   std::chrono::nanoseconds stop_limit = std::chrono::seconds{30};  ///< longest time from the order to stop to the end

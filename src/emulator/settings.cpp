@@ -177,6 +177,9 @@ const Settings<EmulatorSettings>& trigger_settings() {
       setting(&E::follow, "follow",
               "Follow the triggers that another emulator process serves at this address. Empty: this process "
               "assigns triggers."),
+      setting(&E::secret_file, "secret_file",
+              "File with the secret that authority and followers share; only its owner may read it. Required for HOST:PORT "
+              "beyond loopback. A Unix socket needs none."),
       setting(&E::system, "system", "Name of the system; must be the same for authority and followers."),
       setting(&E::follower_timeout, "follower_timeout",
               "A silent follower counts as busy; after this time it is dropped. A follower whose connection ends is "

@@ -191,6 +191,11 @@ bool is_wildcard(const std::string& address) {
          (::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6));
 }
 
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+bool is_loopback(const std::string& address) {
+  in_addr v4{};
+  in6_addr v6{};
+  return (::inet_pton(AF_INET, address.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24U == 127) ||
+         (::inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6));
+}
 
 }  // namespace rodeo::transport

@@ -17,6 +17,9 @@
 
 #include "base/lock_file.h"
 #include "base/runtime_dir.h"
+#include "transport/control_socket.h"
+#include "transport/random.h"
+#include "transport/secret.h"
 
 namespace rodeo::trigger {
 namespace {
@@ -104,6 +107,36 @@ bool TriggerConnection::flush() {
   out_.clear();
   sent_ = 0;
   return true;
+}
+
+void TriggerConnection::greet(transport::Handshake::Side side, const std::string& secret) {
+  handshake_.emplace(side, formats::ControlHello{.nonce = transport::random_bytes<32>(), .program = "rodeo"}, secret);
+  Greeting hello;
+  handshake_->begin(hello.control);
+  (void)send(hello);
+}
+
+Result<void> TriggerConnection::on_greeting(const Greeting& greeting) {
+  Greeting answer;
+  Result<void> taken;
+  for (std::span<const std::byte> left = greeting.control; taken && !left.empty();) {
+    const auto message = formats::take_control(left);
+    if (!message || !*message) return std::unexpected(Error{"transport.protocol", "it sent an invalid handshake"});
+    taken = handshake_->take((*message)->message, answer.control);
+    left = left.subspan((*message)->bytes);
+  }
+  if (!answer.control.empty()) (void)send(answer);
+  return taken;
+}
+
+Result<std::string> TriggerAddress::secret(const std::filesystem::path& file, std::string_view key) const {
+  if (!is_tcp()) return std::string();
+  if (file.empty() && host_ != "localhost" && !transport::is_loopback(host_))
+    return std::unexpected(Error{"transport.no_secret",
+                                 fmt::format("{} is reached from other hosts, and there is no secret", text_),
+                                 {},
+                                 fmt::format("set {}, the same secret for the authority and its followers", key)});
+  return transport::read_secret(file);
 }
 
 Result<TriggerAddress> TriggerAddress::parse(const std::string& text) {

@@ -6,11 +6,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/unix_endpoint.h"
+#include "transport/handshake.h"
 #include "trigger/protocol.h"
 
 namespace rodeo::trigger {
@@ -36,6 +39,15 @@ class TriggerConnection {
   bool flush();
   std::size_t unsent_bytes() const { return out_.size() - sent_; }
 
+  /// Begins the transport's handshake.
+  void greet(transport::Handshake::Side side, const std::string& secret);
+  bool greets() const { return handshake_.has_value(); }
+  /// Takes the peer's part of the handshake and answers it. Errors transport.secret, transport.version, transport.protocol:
+  /// the connection must end.
+  Result<void> on_greeting(const protocol::Greeting& greeting);
+  /// Both sides know the secret.
+  bool greeted() const { return handshake_ && handshake_->done(); }
+
  private:
   base::UniqueFd socket_;
   std::vector<std::byte> in_;
@@ -43,6 +55,7 @@ class TriggerConnection {
   std::size_t read_ = 0;  // of these
   std::vector<std::byte> out_;
   std::size_t sent_ = 0;  // of out_
+  std::optional<transport::Handshake> handshake_;
 };
 
 /// Where an authority listens: "NAME" is a Unix socket in the runtime directory, "HOST:PORT" is TCP.
@@ -53,6 +66,10 @@ class TriggerAddress {
 
   const std::string& text() const { return text_; }
   bool is_tcp() const { return !port_.empty(); }
+
+  /// The secret of an authority at this address, from its file; empty for a Unix socket, which needs none. Errors
+  /// transport.secret_file; transport.no_secret: other hosts reach the address, and no file is named. `key`: of the file.
+  Result<std::string> secret(const std::filesystem::path& file, std::string_view key = "secret_file") const;
 
   /// A connected non-blocking socket; waits at most `patience`. Error trigger.socket.
   Result<base::UniqueFd> connect(std::chrono::milliseconds patience) const;

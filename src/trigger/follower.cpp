@@ -22,16 +22,19 @@ constexpr auto kStateEvery = 1ms;  // while functions are ready and room becomes
 constexpr auto kIdle = 100ms;
 constexpr std::uint64_t kHeldForNs = 50'000'000;  // half of the authority's hold: then it must be renewed
 
-TriggerAddress address_of(const std::string& text) {
-  auto address = TriggerAddress::parse(text);
-  if (!address) throw SetupError(address.error());
-  return std::move(*address);
+template <typename T>
+T need(Result<T> result) {
+  if (!result) throw SetupError(std::move(result.error()));
+  return *std::move(result);
 }
 
 }  // namespace
 
 TriggerFollower::TriggerFollower(TriggerFollowerSettings settings)
-    : settings_(std::move(settings)), address_(address_of(settings_.address)), provable_(settings_.seed) {
+    : settings_(std::move(settings)),
+      address_(need(TriggerAddress::parse(settings_.address))),
+      secret_(need(address_.secret(settings_.secret_file))),
+      provable_(settings_.seed) {
   link_.address = settings_.address;
   link_.why = "not seen yet";
   thread_ = std::jthread([this] { run(); });
@@ -192,7 +195,7 @@ void TriggerFollower::follow(TriggerConnection connection) {
         auto message = connection.next();
         if (!message) return say_lost(std::string("it sent ") + std::string(message.error()));
         if (!*message) break;
-        if (!obey(**message, why)) return say_lost(why);
+        if (!on_message(connection, **message, why)) return say_lost(why);
         heard = Clock::now();
       }
     }
@@ -225,20 +228,36 @@ bool TriggerFollower::tell(TriggerConnection& connection, bool heartbeat) {
   return connection.send(now);
 }
 
-bool TriggerFollower::obey(const Message& message, std::string& why) {
+/// The process ends for this reason if it never followed.
+void TriggerFollower::refused_for(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (link_.connections != 0) return;
+  refused_ =
+      Error{"trigger.refused", fmt::format("the trigger authority at {}: {}", address_.text(), why), "",
+            "give both the same emulator.trigger.system and secret, all cards the same seed, and each process its own "
+            "name"};
+}
+
+bool TriggerFollower::on_greeting(TriggerConnection& connection, const Greeting& greeting, std::string& why) {
+  if (!connection.greets()) connection.greet(transport::Handshake::Side::subscriber, secret_);
+  const auto taken = connection.on_greeting(greeting);
+  if (taken) return true;
+  why = taken.error().code == "transport.secret" ? std::string(kOtherSecret) : taken.error().what;
+  refused_for(why);
+  return false;
+}
+
+bool TriggerFollower::on_message(TriggerConnection& connection, const Message& message, std::string& why) {
   if (const auto* refused = std::get_if<Refused>(&message)) {
     why = refused->version != kVersion
               ? fmt::format("it has version {} and this process version {}", refused->version, kVersion)
               : "it refuses this process: " + refused->why;
-    const std::lock_guard lock(mutex_);
-    if (link_.connections == 0) {
-      refused_ = Error{"trigger.refused", fmt::format("the trigger authority at {}: {}", address_.text(), why), "",
-                       "give both the same emulator.trigger.system, all cards the same seed, and each process its own name"};
-    }
+    refused_for(why);
     return false;
   }
+  if (const auto* greeting = std::get_if<Greeting>(&message)) return on_greeting(connection, *greeting, why);
   const std::lock_guard lock(mutex_);
-  if (const auto* welcome = std::get_if<Welcome>(&message); welcome != nullptr && !welcome_) {
+  if (const auto* welcome = std::get_if<Welcome>(&message); welcome != nullptr && !welcome_ && connection.greeted()) {
     if (welcome->version != kVersion) {
       why = fmt::format("it has version {} and this process version {}", welcome->version, kVersion);
       return false;
@@ -259,11 +278,11 @@ bool TriggerFollower::obey(const Message& message, std::string& why) {
     why = "it sent a message that is not an authority's to send";
     return false;
   }
-  return obey_triggers(*triggers, why);
+  return on_triggers(*triggers, why);
 }
 
 /// With mutex_ held.
-bool TriggerFollower::obey_triggers(const Triggers& triggers, std::string& why) {
+bool TriggerFollower::on_triggers(const Triggers& triggers, std::string& why) {
   std::uint64_t count = 0;
   for (const TriggerRange& range : triggers.ranges) count += range.count;
   if (count > granted_ - std::min(granted_, received_)) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
@@ -18,17 +19,18 @@
 namespace rodeo::trigger {
 
 struct TriggerFollowerSettings {
-  std::string address = {};  ///< in the form of TriggerAddress
-  std::string name = {};     ///< of this process
-  std::string system = {};   ///< must be the authority's
-  std::uint64_t seed = 1;    ///< of provable payload; must be the authority's
+  std::string address = {};                ///< in the form of TriggerAddress
+  std::string name = {};                   ///< of this process
+  std::string system = {};                 ///< must be the authority's
+  std::uint64_t seed = 1;                  ///< of provable payload; must be the authority's
+  std::filesystem::path secret_file = {};  ///< required if the address is beyond this host
   unsigned functions = 1;
 };
 
 /// Connects, and reconnects, in its own thread. Without an authority there are no triggers; everything else works.
 class TriggerFollower final : public TriggerHub {
  public:
-  /// Does not wait for the authority. Throws SetupError: trigger.address.
+  /// Does not wait for the authority. Throws SetupError: trigger.address, transport.no_secret, transport.secret_file.
   explicit TriggerFollower(TriggerFollowerSettings settings);
   ~TriggerFollower() override;
 
@@ -49,8 +51,10 @@ class TriggerFollower final : public TriggerHub {
 
   void run();
   void follow(TriggerConnection connection);
-  bool obey(const protocol::Message& message, std::string& why);
-  bool obey_triggers(const protocol::Triggers& triggers, std::string& why);
+  bool on_message(TriggerConnection& connection, const protocol::Message& message, std::string& why);
+  bool on_greeting(TriggerConnection& connection, const protocol::Greeting& greeting, std::string& why);
+  bool on_triggers(const protocol::Triggers& triggers, std::string& why);
+  void refused_for(const std::string& why);
   bool tell(TriggerConnection& connection, bool heartbeat);
   protocol::State state() const;
   void say_lost(const std::string& why);
@@ -58,6 +62,7 @@ class TriggerFollower final : public TriggerHub {
 
   const TriggerFollowerSettings settings_;
   const TriggerAddress address_;
+  const std::string secret_;
   const formats::Provable provable_;
   base::Wake wake_;
   std::atomic<bool> stop_{false};

@@ -66,6 +66,11 @@ class Reader {
     bytes_ = bytes_.subspan(size);
     expect(std::ranges::all_of(text, base::printable));
   }
+  /// All bytes that are left.
+  void take(std::vector<std::byte>& bytes) {
+    bytes.assign(bytes_.begin(), bytes_.end());
+    bytes_ = {};
+  }
 
   std::span<const std::byte> bytes_;
   bool good_ = true;
@@ -90,6 +95,7 @@ class Writer {
   void put(Zero<T>) {
     put(T{0});
   }
+  void put(const std::vector<std::byte>& bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
   void put(const std::string& text) {
     const std::size_t size = std::min(text.size(), kMostText);
     put(static_cast<std::uint8_t>(size));
@@ -118,6 +124,7 @@ void fields(auto& io, M& m) {
     for (auto& mark : m.marks) io(mark.id, mark.lumi_block, mark.scan_step);
   }
   if constexpr (std::same_as<T, Refused>) io(m.version, m.reason, m.why);
+  if constexpr (std::same_as<T, Greeting>) io(m.control);
   if constexpr (std::same_as<T, State>) io(m.ready, m.busy, zero, m.hold, m.granted);
   if constexpr (std::same_as<T, Triggers>) {
     std::uint16_t flags = m.begins ? kBegins : 0;
@@ -148,8 +155,10 @@ Wrong wrong_in(const Welcome& welcome) {
 }
 
 Wrong wrong_in(const Refused& refused) {
-  return refused.reason < Reason::version || refused.reason > Reason::too_many ? "a REFUSED with an unknown reason" : "";
+  return refused.reason < Reason::version || refused.reason > Reason::secret ? "a REFUSED with an unknown reason" : "";
 }
+
+Wrong wrong_in(const Greeting& greeting) { return greeting.control.empty() ? "an empty GREETING" : ""; }
 
 Wrong wrong_in(const State& state) { return state.ready > kMostFunctions ? "a STATE of too many functions" : ""; }
 
@@ -193,7 +202,7 @@ std::expected<Header, Wrong> decode_header(std::span<const std::byte, kHeaderByt
   Zero<std::uint16_t> zero;
   in(magic, header.type, zero, header.body_bytes);
   if (magic != kMagic) return std::unexpected("a wrong magic number");
-  if (!in.whole() || header.type < Type::hello || header.type > Type::triggers)
+  if (!in.whole() || header.type < Type::hello || header.type > Type::greeting)
     return std::unexpected("an unknown type of message");
   if (header.body_bytes > kMostBodyBytes) return std::unexpected("a message of more than 64 KiB");
   return header;
@@ -207,6 +216,7 @@ std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body)
     case Type::refused: return decode_as<Refused>(in, "a REFUSED of wrong length or text");
     case Type::state: return decode_as<State>(in, "a STATE of wrong length or with impossible values");
     case Type::triggers: return decode_as<Triggers>(in, "TRIGGERS of wrong length or with impossible values");
+    case Type::greeting: return decode_as<Greeting>(in, "");
   }
   return std::unexpected("an unknown type of message");
 }

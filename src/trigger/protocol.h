@@ -16,7 +16,7 @@
 namespace rodeo::trigger::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x54524452;  // "RDRT"
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 inline constexpr std::size_t kHeaderBytes = 12;
 inline constexpr std::size_t kMostBodyBytes = 64 << 10;
 inline constexpr std::size_t kMostRanges = 2048;
@@ -24,8 +24,8 @@ inline constexpr std::size_t kMostMarks = 256;
 inline constexpr std::size_t kMostText = 255;
 inline constexpr unsigned kMostFunctions = 4096;
 
-enum class Type : std::uint16_t { hello = 1, welcome, refused, state, triggers };
-enum class Reason : std::uint16_t { version = 1, system, seed, name_taken, too_many };
+enum class Type : std::uint16_t { hello = 1, welcome, refused, state, triggers, greeting };
+enum class Reason : std::uint16_t { version = 1, system, seed, name_taken, too_many, secret };
 
 /// If the version differs, only `version` is valid.
 struct Hello {
@@ -79,7 +79,16 @@ struct Triggers {
   bool operator==(const Triggers&) const = default;
 };
 
-using Message = std::variant<Hello, Welcome, Refused, State, Triggers>;
+/// Messages of the transport's handshake (docs/formats/network-control.md), one after the other.
+struct Greeting {
+  std::vector<std::byte> control = {};
+  bool operator==(const Greeting&) const = default;
+};
+
+/// Why a peer without the right secret is refused.
+inline constexpr std::string_view kOtherSecret = "both sides need the same secret, and their secrets differ";
+
+using Message = std::variant<Hello, Welcome, Refused, State, Triggers, Greeting>;
 
 struct Header {
   Type type = Type::hello;

@@ -27,12 +27,10 @@ constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not r
 constexpr std::uint64_t kMostAhead = 1 << 20;   // highest number of triggers that count as granted at a time
 constexpr std::uint64_t kMostPerTurn = 1 << 16;
 
-TriggerAddress::Listener listen_at(const std::string& text) {
-  const auto address = TriggerAddress::parse(text);
-  if (!address) throw SetupError(address.error());
-  auto listener = address->listen();
-  if (!listener) throw SetupError(listener.error());
-  return std::move(*listener);
+template <typename T>
+T need(Result<T> result) {
+  if (!result) throw SetupError(std::move(result.error()));
+  return *std::move(result);
 }
 
 }  // namespace
@@ -41,7 +39,9 @@ TriggerServer::TriggerServer(TriggerServerSettings settings, TriggerAuthority& a
     : settings_(std::move(settings)),
       authority_(authority),
       provable_(settings_.seed),
-      listener_(listen_at(settings_.address)) {
+      address_(need(TriggerAddress::parse(settings_.address))),
+      secret_(need(address_.secret(settings_.secret_file))),
+      listener_(need(address_.listen())) {
   ranges_.reserve(kMostRanges);
   thread_ = std::jthread([this] { run(); });
 }
@@ -121,7 +121,7 @@ void TriggerServer::listen_to(Peer& peer) {
     auto message = peer.connection.next();
     if (!message) return complain(peer, message.error());
     if (!*message) break;
-    if (!obey(peer, **message)) return;
+    if (!on_message(peer, **message)) return;
     peer.heard = Clock::now();
   }
   if (here) return;
@@ -132,12 +132,12 @@ void TriggerServer::listen_to(Peer& peer) {
   authority_.leave(peer.follower);
 }
 
-bool TriggerServer::obey(Peer& peer, const Message& message) {
-  const auto* const hello = std::get_if<Hello>(&message);
-  const auto* const state = std::get_if<State>(&message);
-  if (peer.name.empty() && hello != nullptr) return greet(peer, *hello);
-  if (!peer.name.empty() && state != nullptr) {
-    obey_state(peer, *state);
+bool TriggerServer::on_message(Peer& peer, const Message& message) {
+  if (const auto* const hello = std::get_if<Hello>(&message); hello != nullptr && !peer.hello) return on_hello(peer, *hello);
+  if (const auto* const greeting = std::get_if<Greeting>(&message); greeting != nullptr && peer.hello && peer.name.empty())
+    return on_greeting(peer, *greeting);
+  if (const auto* const state = std::get_if<State>(&message); state != nullptr && !peer.name.empty()) {
+    on_state(peer, *state);
     return true;
   }
   complain(peer, "it sent a message that is not a follower's to send");
@@ -153,22 +153,39 @@ void TriggerServer::complain(Peer& peer, std::string_view what) {
   drop(peer, what);
 }
 
-bool TriggerServer::greet(Peer& peer, const Hello& hello) {
-  const auto refuse = [&](Reason reason, std::string why) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
-    base::log_warning("trigger follower {} ({}) is refused: {}", hello.name, peer.where, why);
-    (void)peer.connection.send(Refused{.reason = reason, .why = std::move(why)});
-    peer.gone = true;
-    return false;
-  };
+bool TriggerServer::refuse(Peer& peer, Reason reason, std::string why) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  base::log_warning("trigger follower {} ({}) is refused: {}", peer.hello->name, peer.where, why);
+  (void)peer.connection.send(Refused{.reason = reason, .why = std::move(why)});
+  peer.gone = true;
+  return false;
+}
+
+bool TriggerServer::on_hello(Peer& peer, const Hello& hello) {
+  peer.hello = hello;
   if (hello.version != kVersion)
-    return refuse(Reason::version, fmt::format("it has version {} and this authority version {}", hello.version, kVersion));
+    return refuse(peer, Reason::version,
+                  fmt::format("it has version {} and this authority version {}", hello.version, kVersion));
+  peer.connection.greet(transport::Handshake::Side::publisher, secret_);
+  return true;
+}
+
+bool TriggerServer::on_greeting(Peer& peer, const Greeting& greeting) {
+  if (const auto taken = peer.connection.on_greeting(greeting); !taken) {
+    const bool secret = taken.error().code == "transport.secret";
+    return refuse(peer, secret ? Reason::secret : Reason::version, secret ? std::string(kOtherSecret) : taken.error().what);
+  }
+  return !peer.connection.greeted() || admit(peer);
+}
+
+bool TriggerServer::admit(Peer& peer) {
+  const Hello& hello = *peer.hello;
   if (hello.system != settings_.system)
-    return refuse(Reason::system, fmt::format("its system is `{}` and this one `{}`", hello.system, settings_.system));
+    return refuse(peer, Reason::system, fmt::format("its system is `{}` and this one `{}`", hello.system, settings_.system));
   if (hello.seed != settings_.seed)
-    return refuse(Reason::seed, fmt::format("its cards have seed {} and those here {}", hello.seed, settings_.seed));
+    return refuse(peer, Reason::seed, fmt::format("its cards have seed {} and those here {}", hello.seed, settings_.seed));
   const auto follower = hello.name == settings_.name ? std::nullopt : authority_.join_peer(hello.name, peer.where);
-  if (!follower) return refuse(Reason::name_taken, fmt::format("the name `{}` is taken", hello.name));
+  if (!follower) return refuse(peer, Reason::name_taken, fmt::format("the name `{}` is taken", hello.name));
   peer.follower = *follower;
   peer.name = hello.name;
   accepted_.fetch_add(1, std::memory_order_relaxed);
@@ -181,7 +198,7 @@ bool TriggerServer::greet(Peer& peer, const Hello& hello) {
   return true;
 }
 
-void TriggerServer::obey_state(Peer& peer, const State& state) {
+void TriggerServer::on_state(Peer& peer, const State& state) {
   const std::uint64_t now = base::steady_now_ns();
   if (state.hold != peer.hold) {
     peer.hold = state.hold;

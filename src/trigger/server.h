@@ -4,7 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <list>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,17 +19,18 @@
 namespace rodeo::trigger {
 
 struct TriggerServerSettings {
-  std::string address;      ///< in the form of TriggerAddress
-  std::string name;         ///< of this process
-  std::string system = {};  ///< what followers must name
-  std::uint64_t seed = 1;   ///< of provable payload: BCID and trigger type follow from it
+  std::string address;                     ///< in the form of TriggerAddress
+  std::string name;                        ///< of this process
+  std::string system = {};                 ///< what followers must name
+  std::uint64_t seed = 1;                  ///< of provable payload: BCID and trigger type follow from it
+  std::filesystem::path secret_file = {};  ///< required if other hosts reach the address
   std::chrono::milliseconds timeout{60'000};
 };
 
 /// Serves from the constructor to the destructor, in its own thread. The authority must outlive it.
 class TriggerServer {
  public:
-  /// Throws SetupError: trigger.address, trigger.socket, trigger.taken.
+  /// Throws SetupError: trigger.address, trigger.socket, trigger.taken, transport.no_secret, transport.secret_file.
   TriggerServer(TriggerServerSettings settings, TriggerAuthority& authority);
   ~TriggerServer();
 
@@ -41,8 +44,9 @@ class TriggerServer {
 
   struct Peer {
     TriggerConnection connection;
-    std::string name = {};   // empty: no HELLO yet
+    std::string name = {};   // empty: no follower yet
     std::string where = {};  // for messages
+    std::optional<protocol::Hello> hello = {};
     TriggerHub::Follower follower = 0;
     Clock::time_point heard = {};
     Clock::time_point told = {};
@@ -59,9 +63,12 @@ class TriggerServer {
   void run();
   void accept_peers();
   void listen_to(Peer& peer);
-  bool obey(Peer& peer, const protocol::Message& message);
-  bool greet(Peer& peer, const protocol::Hello& hello);
-  void obey_state(Peer& peer, const protocol::State& state);
+  bool on_message(Peer& peer, const protocol::Message& message);
+  bool on_hello(Peer& peer, const protocol::Hello& hello);
+  bool on_greeting(Peer& peer, const protocol::Greeting& greeting);
+  void on_state(Peer& peer, const protocol::State& state);
+  bool admit(Peer& peer);
+  bool refuse(Peer& peer, protocol::Reason reason, std::string why);
   bool tell(Peer& peer);
   bool send(Peer& peer, bool answers_hold);
   void complain(Peer& peer, std::string_view what);
@@ -70,6 +77,8 @@ class TriggerServer {
   const TriggerServerSettings settings_;
   TriggerAuthority& authority_;
   const formats::Provable provable_;
+  const TriggerAddress address_;
+  const std::string secret_;
   TriggerAddress::Listener listener_;
   base::Wake wake_;
   std::list<Peer> peers_;

@@ -223,6 +223,23 @@ def test_a_follower_whose_authority_is_killed_keeps_its_card_and_follows_the_nex
         assert "the trigger authority at two-emulators is lost" in err
 
 
+def test_beyond_this_host_both_know_the_secret(rodeo):
+    for name, secret in (("ours", "our secret"), ("other", "another secret")):
+        (rodeo.directory / name).write_text(secret)
+        (rodeo.directory / name).chmod(0o600)
+    where = f"0.0.0.0:{free_port()}"
+    ours = f"emulator.trigger.secret_file={rodeo.directory / 'ours'}"
+    with two_emulators(rodeo, where, authority=(ours,), follower=(ours,)):
+        done = rodeo(
+            *("emulate", EXAMPLE / "follower.toml", "--set", "emulator.name=third"),
+            *("--set", f"emulator.trigger.follow={where}"),
+            *("--set", f"emulator.trigger.secret_file={rodeo.directory / 'other'}"),
+            *("--set", "emulator.card[0].address=0000:5e:01.0"),
+            exit_code=5,
+        )
+        assert "error[trigger.refused]" in done.stderr and "their secrets differ" in done.stderr
+
+
 def test_who_must_not_follow_is_refused(rodeo):
     process = emulator(rodeo, "authority")
     try:
@@ -254,6 +271,12 @@ def test_who_must_not_follow_is_refused(rodeo):
         (["emulator.trigger.rate=1kHz"], "belongs to the authority"),
         (["emulator.trigger.serve=x"], "cannot serve"),
         (["emulator.trigger.follow=nowhere:port"], "no port"),
+        (["emulator.trigger.follow=10.0.0.1:7411"], "set emulator.trigger.secret_file"),
+        (["emulator.trigger.follow=", "emulator.trigger.serve=0.0.0.0:7411"], "error[transport.no_secret]"),
+        (
+            ["emulator.trigger.follow=10.0.0.1:7411", "emulator.trigger.secret_file=none"],
+            "error[transport.secret_file]",
+        ),
     ],
 )
 def test_keys_that_do_not_fit_are_refused(rodeo, settings, what):

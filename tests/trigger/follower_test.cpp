@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <thread>
@@ -52,6 +53,33 @@ struct Function {
   std::vector<std::uint32_t> ids;
   std::vector<std::uint64_t> sequences;
 };
+
+std::optional<protocol::Message> answer(TriggerConnection& connection) {
+  std::optional<protocol::Message> message;
+  EXPECT_TRUE(wait_until([&] {
+    const bool here = connection.receive();
+    auto next = connection.next();
+    if (next && *next) message = std::move(**next);
+    return message.has_value() || !here;
+  }));
+  return message;
+}
+
+/// Passes the handshake without a secret, up to the first message behind it.
+void greet(TriggerConnection& connection, transport::Handshake::Side side) {
+  if (side == transport::Handshake::Side::publisher) connection.greet(side, "");
+  while (!connection.greeted()) {
+    const auto message = answer(connection);
+    ASSERT_TRUE(message && std::holds_alternative<protocol::Greeting>(*message));
+    if (!connection.greets()) connection.greet(side, "");
+    ASSERT_TRUE(connection.on_greeting(std::get<protocol::Greeting>(*message)));
+  }
+}
+
+void write_secret(const std::filesystem::path& file, const std::string& secret) {
+  std::ofstream(file) << secret;
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
 
 class TriggerFollowing : public ::testing::TestWithParam<const char*> {
  protected:
@@ -104,16 +132,6 @@ class TriggerFollowing : public ::testing::TestWithParam<const char*> {
     auto socket = TriggerAddress::parse(address_)->connect(5s);
     EXPECT_TRUE(socket.has_value());
     return TriggerConnection(std::move(*socket));
-  }
-  static std::optional<protocol::Message> answer(TriggerConnection& connection) {
-    std::optional<protocol::Message> message;
-    EXPECT_TRUE(wait_until([&] {
-      const bool here = connection.receive();
-      auto next = connection.next();
-      if (next && *next) message = std::move(**next);
-      return message.has_value() || !here;
-    }));
-    return message;
   }
   static bool closed(TriggerConnection& connection) {
     return wait_until([&] {
@@ -267,6 +285,7 @@ TEST_P(TriggerFollowing, WhoSaysNothingIsDroppedAfterTheTimeOutAndTheOthersGoOn)
   Function here(*authority_, "here");
   TriggerConnection silent = connect();
   silent.send(protocol::Hello{.seed = 1, .system = "test", .name = "silent"});
+  greet(silent, transport::Handshake::Side::subscriber);
   ASSERT_TRUE(std::holds_alternative<protocol::Welcome>(answer(silent).value()));
   silent.send(protocol::State{.ready = 1, .granted = 10});
   ASSERT_TRUE(wait_until([&] { return follower("silent").ready == 1; }));
@@ -318,6 +337,16 @@ TEST_P(TriggerFollowing, WhoCannotFollowIsToldWhy) {
   EXPECT_EQ(std::get<protocol::Refused>(*told).reason, protocol::Reason::version);
 }
 
+TEST_P(TriggerFollowing, AFollowerIsAdmittedOnlyAfterTheHandshake) {
+  serve({});
+  TriggerConnection hasty = connect();
+  hasty.send(protocol::Hello{.seed = 1, .system = "test", .name = "hasty"});
+  hasty.send(protocol::State{.ready = 1, .granted = 10});
+  EXPECT_TRUE(closed(hasty));
+  EXPECT_EQ(counter("bad_messages"), 1U);
+  EXPECT_EQ(counter("followers_accepted"), 0U);
+}
+
 TEST_P(TriggerFollowing, GarbageEndsItsConnectionAndNothingElse) {
   serve({.rate_hz = 1e5});
   Function there(follow_as("b"), "card");
@@ -355,6 +384,69 @@ INSTANTIATE_TEST_SUITE_P(Sockets, TriggerFollowing, ::testing::Values("system", 
   return std::string(one.param).find(':') == std::string::npos ? "Unix" : "Tcp";
 });
 
+class TriggerSecret : public TriggerFollowing {
+ protected:
+  void SetUp() override {
+    TriggerFollowing::SetUp();
+    write_secret(directory_ / "ours", "our secret");
+    write_secret(directory_ / "other", "another secret");
+  }
+  void serve_with(const std::filesystem::path& secret_file) {
+    authority_ = std::make_unique<TriggerAuthority>(TriggerSettings{});
+    server_ = std::make_unique<TriggerServer>(
+        TriggerServerSettings{.address = GetParam(), .name = "authority", .system = "test", .secret_file = secret_file},
+        *authority_);
+    address_ = server_->where();
+  }
+  std::string refusal_with(const std::filesystem::path& secret_file) {
+    TriggerFollower& link = follow({.name = "b", .secret_file = secret_file});
+    EXPECT_TRUE(wait_until([&] { return link.refused().has_value(); }));
+    return link.refused().value_or(Error{}).what;
+  }
+};
+
+TEST_P(TriggerSecret, AdmitsOnlyFollowersThatKnowIt) {
+  serve_with(directory_ / "ours");
+  Function there(follow({.name = "a", .secret_file = directory_ / "ours"}), "card");
+  ASSERT_TRUE(wait_until([&] { return there.work(), there.ids.size() > 1000; }));
+  EXPECT_NE(refusal_with(directory_ / "other").find("secrets differ"), std::string::npos);
+  EXPECT_NE(refusal_with("").find("secrets differ"), std::string::npos);
+  EXPECT_GE(counter("followers_refused"), 2U);
+  EXPECT_EQ(counter("followers_accepted"), 1U);
+}
+
+TEST_P(TriggerSecret, AFollowerRefusesAnAuthorityWithoutIt) {
+  serve_with("");
+  EXPECT_NE(refusal_with(directory_ / "ours").find("secrets differ"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TriggerSecret, ::testing::Values("127.0.0.1:0"));
+
+TEST(TriggerAddresses, BeyondThisHostNeedASecret) {
+  const auto code = [](const char* address) {
+    const auto secret = TriggerAddress::parse(address)->secret("");
+    return secret ? std::string() : secret.error().code;
+  };
+  for (const char* here : {"system", "127.0.0.1:5000", "127.3.2.1:5000", "[::1]:5000", "localhost:0"})
+    EXPECT_EQ(code(here), "") << here;
+  for (const char* beyond : {"0.0.0.0:5000", "10.0.0.1:5000", "[::]:5000", "host:5000", "127.example:5000"})
+    EXPECT_EQ(code(beyond), "transport.no_secret") << beyond;
+  TriggerAuthority authority({});
+  EXPECT_THROW(TriggerServer({.address = "0.0.0.0:0", .name = "authority"}, authority), SetupError);
+  EXPECT_THROW(TriggerFollower({.address = "10.0.0.1:5000", .name = "b"}), SetupError);
+}
+
+TEST(TriggerFollower, NamesTheVersionOfAnOlderAuthority) {
+  TriggerAddress::Listener listener = TriggerAddress::parse("127.0.0.1:0")->listen().value();
+  const TriggerFollower link({.address = listener.where, .name = "b"});
+  base::UniqueFd socket;
+  ASSERT_TRUE(wait_until([&] { return static_cast<bool>(socket = accept_connection(listener)); }));
+  TriggerConnection connection(std::move(socket));
+  connection.send(protocol::Refused{.version = 2, .why = "another version"});
+  ASSERT_TRUE(wait_until([&] { return link.refused().has_value(); }));
+  EXPECT_NE(link.refused()->what.find("it has version 2 and this process version 3"), std::string::npos);
+}
+
 /// The test plays an authority that breaks the rules.
 TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
   TriggerAddress::Listener listener = TriggerAddress::parse("127.0.0.1:0")->listen().value();
@@ -370,6 +462,8 @@ TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
     base::UniqueFd socket;
     ASSERT_TRUE(wait_until([&] { return static_cast<bool>(socket = accept_connection(listener)); }));
     TriggerConnection connection(std::move(socket));
+    ASSERT_TRUE(std::holds_alternative<protocol::Hello>(answer(connection).value()));
+    greet(connection, transport::Handshake::Side::publisher);
     connection.send(protocol::Welcome{.timeout_ms = 5000, .name = "wrong"});
     ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
     // The follower must have sent its grant before the triggers that exceed it.

@@ -46,6 +46,12 @@ TEST(TriggerProtocol, EveryMessageIsReadAsItWasWritten) {
   }
 }
 
+TEST(TriggerProtocol, AGreetingCarriesAnyBytesAndAtLeastOne) {
+  const Greeting greeting{{std::byte{0}, std::byte{0xff}, std::byte{7}}};
+  EXPECT_EQ(read_back(bytes_of(greeting)).value(), Message(greeting));
+  EXPECT_FALSE(read_back(bytes_of(Greeting{})).has_value());
+}
+
 TEST(TriggerProtocol, AMessageOfAnyOtherLengthIsRefused) {
   for (const Message& message : kMessages) {
     auto bytes = bytes_of(message);
@@ -100,7 +106,7 @@ TEST(TriggerProtocol, AHeaderThatIsNoneIsRefused) {
   EXPECT_TRUE(with(4, 4));
   EXPECT_FALSE(with(0, 0));
   EXPECT_FALSE(with(4, 0));
-  EXPECT_FALSE(with(4, 6));
+  EXPECT_FALSE(with(4, 7));
   EXPECT_FALSE(with(6, 1));
   EXPECT_FALSE(with(10, 2)) << "128 KiB";
 }

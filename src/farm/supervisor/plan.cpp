@@ -29,8 +29,14 @@ std::expected<SupervisorPlan, settings::ConfigurationErrors> plan_supervisor(con
     if (twice != sorted.end()) wrong(key, fmt::format("`{}` is listed twice", *twice), "list each name once");
   }
   if (!keys.trigger.empty()) {
-    if (const auto address = trigger::TriggerAddress::parse(keys.trigger); !address)
+    const auto address = trigger::TriggerAddress::parse(keys.trigger);
+    if (!address) {
       wrong("trigger", address.error().what, address.error().next);
+    } else if (const auto secret = address->secret(keys.trigger_secret_file, "farm.supervisor.trigger_secret_file");
+               !secret) {
+      errors.push_back({secret.error().code, secret.error().what, settings::where_of(supervisor, "trigger_secret_file"),
+                        secret.error().next});
+    }
   }
   if (!errors.empty()) return std::unexpected(std::move(errors));
   return SupervisorPlan{.settings = keys,

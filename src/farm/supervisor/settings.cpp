@@ -14,6 +14,9 @@ const Settings<SupervisorKeys>& supervisor_settings() {
       setting(&S::trigger, "trigger",
               "The trigger authority: NAME (a Unix socket in the runtime directory) or HOST:PORT, as in the emulator's "
               "emulator.trigger.serve. Empty: no authority; events are those that the readouts hold."),
+      setting(&S::trigger_secret_file, "trigger_secret_file",
+              "File with the secret of the trigger authority (emulator.trigger.secret_file); only its owner may read it. "
+              "Required for HOST:PORT beyond loopback."),
       setting(&S::system, "system", "System of the trigger authority (emulator.trigger.system)."),
       setting(&S::seed, "seed", "Seed of provable payload, the same as the trigger authority's.",
               {.minimum = 0, .maximum = 9e15}),

@@ -16,11 +16,12 @@ namespace rodeo::farm {
 
 struct SupervisorSettings {
   std::string name = "supervisor";
-  std::string trigger = {};                 ///< Address of the trigger authority; empty: there is none.
-  std::string system = {};                  ///< System of the trigger authority.
-  std::uint64_t seed = 1;                   ///< Seed of provable payload: must be the authority's.
-  std::vector<std::string> readouts = {};   ///< Names of their services.
-  std::vector<std::string> recorders = {};  ///< Names of their services.
+  std::string trigger = {};                        ///< Address of the trigger authority; empty: there is none.
+  std::string system = {};                         ///< System of the trigger authority.
+  std::filesystem::path trigger_secret_file = {};  ///< Required if the address of the authority is beyond this host.
+  std::uint64_t seed = 1;                          ///< Seed of provable payload: must be the authority's.
+  std::vector<std::string> readouts = {};          ///< Names of their services.
+  std::vector<std::string> recorders = {};         ///< Names of their services.
   dispatch::Policy assignment = dispatch::Policy::least_loaded;
   std::uint32_t nodes = 0;  ///< Number of filter nodes; 0: not known.
   std::uint32_t most_nodes = 4096;

@@ -10,8 +10,12 @@ Triggers::Triggers(const SupervisorSettings& settings, Books& books)
     : settings_(settings),
       books_(books),
       provable_(settings.seed),
-      follower_(std::make_unique<trigger::TriggerFollower>(trigger::TriggerFollowerSettings{
-          .address = settings.trigger, .name = settings.name, .system = settings.system, .seed = settings.seed})),
+      follower_(std::make_unique<trigger::TriggerFollower>(
+          trigger::TriggerFollowerSettings{.address = settings.trigger,
+                                           .name = settings.name,
+                                           .system = settings.system,
+                                           .seed = settings.seed,
+                                           .secret_file = settings.trigger_secret_file})),
       source_(std::make_unique<trigger::TriggerSource>(
           *follower_, settings.name, settings.events_in_flight - kept_for_untold(settings.events_in_flight))) {}
 

@@ -16,7 +16,7 @@ namespace rodeo::farm {
 /// One thread; the follower has its own.
 class Triggers {
  public:
-  /// Does not wait for the authority. Throws SetupError: trigger.address.
+  /// Does not wait for the authority. Throws SetupError: trigger.address, transport.no_secret, transport.secret_file.
   Triggers(const SupervisorSettings& settings, Books& books);
 
   void start() { source_->set_ready(true); }
