@@ -61,10 +61,20 @@ std::byte* MessageConnection::slot(std::uint32_t number) const {
 
 // ---- sending
 
-OutgoingMessage& MessageConnection::make() {
-  if (unused_.empty()) return *all_.emplace_back(std::make_unique<OutgoingMessage>());
+OutgoingMessage& MessageConnection::make(MessageParts parts, bool copy) {
+  if (unused_.empty()) unused_.push_back(all_.emplace_back(std::make_unique<OutgoingMessage>()).get());
   OutgoingMessage& message = *unused_.back();
   unused_.pop_back();
+  std::size_t bytes = 0;
+  for (const auto part : parts) bytes += part.size();
+  message.head.message_bytes = static_cast<std::uint32_t>(bytes);
+  if (copy) {
+    message.own.reserve(bytes);
+    for (const auto part : parts) message.own.insert(message.own.end(), part.begin(), part.end());
+    message.parts.emplace_back(message.own);
+  } else {
+    message.parts.assign(parts.begin(), parts.end());
+  }
   return message;
 }
 

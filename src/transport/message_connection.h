@@ -56,8 +56,8 @@ class MessageConnection {
   FabricPort& port() const { return port_; }
   FabricPort::Connection number() const { return connection_; }
 
-  /// An empty message to fill and to queue().
-  OutgoingMessage& make();
+  /// A message to queue(), with these parts. `copy`: of their bytes; else their memory stays until take_done().
+  OutgoingMessage& make(MessageParts parts = {}, bool copy = false);
   /// Queues it behind earlier messages; it is sent as soon as there is credit.
   void queue(OutgoingMessage& message) { queue_.push_back(&message); }
   /// Removes it from the queue; pieces already sent stay sent. take_done() returns it when the network has released its

@@ -11,6 +11,9 @@
 
 namespace rodeo::transport {
 
+/// A message in memory: the bytes of the parts, one after the other.
+using MessageParts = std::span<const std::span<const std::byte>>;
+
 /// The place to which pages of a message return.
 class PageHome {
  public:

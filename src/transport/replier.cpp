@@ -284,19 +284,12 @@ AskingClient* Replier::Inside::asked_by(Client id, std::uint64_t number) {
 
 void Replier::Inside::answer(AskingClient& client, std::uint64_t number, formats::MessageType type, std::uint16_t status,
                              MessageParts parts, ReplyOwner* owner, std::uint64_t tag) {
-  OutgoingMessage& out = client.connection->make();
-  std::size_t bytes = 0;
-  for (const auto part : parts) bytes += part.size();
-  if (owner == nullptr) {
-    out.own.reserve(bytes);
-    for (const auto part : parts) out.own.insert(out.own.end(), part.begin(), part.end());
-    out.parts.emplace_back(out.own);
-  } else {
-    out.parts.assign(parts.begin(), parts.end());
-    out.owner = owner;
-    out.tag = tag;
-  }
-  out.head = {.number = number, .type = type, .code = status, .message_bytes = static_cast<std::uint32_t>(bytes)};
+  OutgoingMessage& out = client.connection->make(parts, owner == nullptr);
+  out.owner = owner;
+  out.tag = tag;
+  out.head.number = number;
+  out.head.type = type;
+  out.head.code = status;
   client.open[static_cast<std::uint16_t>(number)] = {.number = number, .answer = &out};
   client.connection->queue(out);
   client.connection->send();

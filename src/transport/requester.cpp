@@ -373,20 +373,10 @@ std::optional<Requester::Request> Requester::Inside::ask(Service number, std::ui
              .deadline_ns = base::steady_now_ns() + static_cast<std::uint64_t>(std::max<std::int64_t>(patience.count(), 0))};
   service.no_time_out_before_ns = std::min(service.no_time_out_before_ns, pending.deadline_ns);
   no_time_out_before_ns = std::min(no_time_out_before_ns, pending.deadline_ns);
-  OutgoingMessage& out = service.connection->make();
-  std::size_t bytes = 0;
-  for (const auto part : parts) bytes += part.size();
-  if (copy) {
-    out.own.reserve(bytes);
-    for (const auto part : parts) out.own.insert(out.own.end(), part.begin(), part.end());
-    out.parts.emplace_back(out.own);
-  } else {
-    out.parts.assign(parts.begin(), parts.end());
-  }
-  out.head = {.number = pending.request,
-              .type = formats::MessageType::request,
-              .code = kind,
-              .message_bytes = static_cast<std::uint32_t>(bytes)};
+  OutgoingMessage& out = service.connection->make(parts, copy);
+  out.head.number = pending.request;
+  out.head.type = formats::MessageType::request;
+  out.head.code = kind;
   out.tag = pending.request;
   pending.out = &out;
   ++service.under_way;

@@ -19,9 +19,6 @@
 
 namespace rodeo::transport {
 
-/// A message in memory: the bytes of the parts, one after the other.
-using MessageParts = std::span<const std::span<const std::byte>>;
-
 struct RequesterSettings {
   std::string name;                    ///< as services show it
   std::filesystem::path bus = {};      ///< where services are found; empty: default_bus()
