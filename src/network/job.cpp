@@ -165,8 +165,8 @@ class Job {
       out["axes"].push_back(Json::object({{"key", name}, {"values", Json::array_of(values)}}));
     }
     if (points * static_cast<double>(settings.repeats) > 1e6) {
-      complain({"config.bad_value", fmt::format("the sweep has {:.0f} points, more than a million runs", points),
-                "", "make its axes shorter"},
+      complain({"config.bad_value", fmt::format("the sweep has {:.0f} points, more than a million runs", points), "",
+                "make its axes shorter"},
                sweep.where());
     }
     return out;

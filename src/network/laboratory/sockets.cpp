@@ -41,9 +41,10 @@ Result<base::UniqueFd> tcp_socket(const std::string& congestion_control) {
   if (!socket) return failed("cannot open a socket", errno);
   if (setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, congestion_control.data(),
                  static_cast<socklen_t>(congestion_control.size())) != 0)
-    return std::unexpected(Error{
-        "network.unsupported", fmt::format("no congestion control `{}`: {}", congestion_control, std::strerror(errno)), "",
-        "see /proc/sys/net/ipv4/tcp_available_congestion_control; all but those in tcp_allowed_congestion_control need root"});
+    return std::unexpected(Error{"network.unsupported",
+                                 fmt::format("no congestion control `{}`: {}", congestion_control, std::strerror(errno)), "",
+                                 "see /proc/sys/net/ipv4/tcp_available_congestion_control; all but those in "
+                                 "tcp_allowed_congestion_control need root"});
   return socket;
 }
 
