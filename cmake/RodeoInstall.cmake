@@ -64,7 +64,8 @@ if(TARGET rodeo_command)
   install(FILES ${RODEO_GENERATED}/rodeo.zsh DESTINATION ${RODEO_ZSH_DIR} RENAME _rodeo)
 
   # Services.
-  set(units rodeo-control@.service rodeo-emulate@.service rodeo-keeper.service rodeo-readout@.service rodeo-route@.service)
+  set(units rodeo-control@.service rodeo-emulate@.service rodeo-farm-filter@.service rodeo-farm-record@.service rodeo-farm-supervise@.service
+    rodeo-keeper.service rodeo-readout@.service rodeo-route@.service)
   foreach(unit IN LISTS units)
     configure_file(${CMAKE_SOURCE_DIR}/packaging/systemd/${unit}.in ${CMAKE_BINARY_DIR}/package/systemd/${unit} @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/package/systemd/${unit} DESTINATION lib/systemd/system)
