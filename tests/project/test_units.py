@@ -8,7 +8,7 @@ UNITS = ROOT / "packaging/systemd"
 # Lines that depend on the kind of process. All other lines of a template are the same in each.
 OWN = (
     *("Description", "Documentation", "ExecStart", "KillMode", "KillSignal", "Restart", "RestartSec"),
-    *("DevicePolicy", "DeviceAllow", "PrivateDevices"),
+    *("DevicePolicy", "DeviceAllow", "PrivateDevices", "RestrictSUIDSGID"),
 )
 
 
@@ -24,7 +24,7 @@ def test_each_kind_of_process_has_a_unit():
     sys.path.insert(0, str(ROOT / "python"))
     from rodeo.control.state import kinds
 
-    wanted = {"rodeo-" + "-".join(kind.verb) + "@.service" for kind in kinds._ALL if kind.verb}
+    wanted = {"rodeo-" + "-".join(kind.verb) + "@.service" for kind in kinds.KINDS.values() if kind.verb}
     assert len(wanted) == 6 and wanted <= set(units())
     for unit in wanted:
         command = unit.removesuffix("@.service").replace("-", " ")
