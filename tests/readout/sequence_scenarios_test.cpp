@@ -161,8 +161,8 @@ TEST(SequenceScenarios, AChunkThatComesTwiceIsNotOfTheNextEpoch) { expect_all_ri
 // Two successive entries of the list have the same flipped bit in the reset counter.
 TEST(SequenceScenarios, TwoEntriesOfTheListWithTheSameFlippedBitMisplaceNoChunk) { expect_all_right_or_flagged(72015348); }
 
-// In the first two runs, a leap of a link is judged before the link's next chunk is read. In the third run, a link that is an
-// epoch ahead reaches a reset through numbers that no other link has.
+// In the first two runs, a leap of a link is judged before the link's next chunk is read. In the third run, a link that is
+// an epoch ahead reaches a reset through numbers that no other link has.
 TEST(SequenceScenarios, ALeapWaitsForTheNextChunkOfItsLink) {
   expect_all_right_or_flagged(76000005);
   expect_all_right_or_flagged(76004246);
