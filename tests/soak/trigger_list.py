@@ -10,8 +10,8 @@ import time
 
 import numpy
 
-MAGIC, VERSION = 0x54524452, 2
-HELLO, WELCOME, REFUSED, STATE, TRIGGERS = 1, 2, 3, 4, 5
+MAGIC, VERSION = 0x54524452, 3
+HELLO, WELCOME, REFUSED, STATE, TRIGGERS, GREETING = 1, 2, 3, 4, 5, 6
 HEADER = struct.Struct("<IHHI")
 TRIGGERS_HEAD = struct.Struct("<QQIIHHI")
 RANGE = struct.Struct("<IIIHHIHH")
@@ -58,6 +58,11 @@ class Follower:
         self._socket.connect(path)
         self._send(HELLO, struct.pack("<HHQ", VERSION, 1, seed) + _text(system) + _text(name))
         kind, body = self._receive()
+        if kind == GREETING:
+            self._send(
+                GREETING, body
+            )  # without a secret, a handshake compares only versions: the follower repeats those of the authority
+            kind, body = self._receive()
         if kind != WELCOME:
             raise OSError(f"it refuses: {body[5:].decode(errors='replace')}")
 
