@@ -100,7 +100,7 @@ TEST(Services, AreSaidToBeSlowerThanAskedFor) {
   EXPECT_NE(slower_than_asked(Topology{}, traffic).find("a readout accepts 1000 Hz but gets 12000 Hz"), std::string::npos);
   traffic.readout_service_hz = 0;
   traffic.node_service_hz = 374;
-  EXPECT_NE(slower_than_asked(Topology{}, traffic).find("a node's server takes 374 Hz"), std::string::npos);
+  EXPECT_NE(slower_than_asked(Topology{}, traffic).find("a node's server accepts 374 Hz"), std::string::npos);
 }
 
 TEST(Credits, KeepTheBufferSmall) {
