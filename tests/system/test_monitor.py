@@ -495,7 +495,9 @@ def test_damaged_events_of_a_file_are_told_of_and_left_out(rodeo, file):
         ).stdout
     )
     damaged = bytearray(Path(file).read_bytes())
-    damaged[len(damaged) // 2] ^= 1
+    event = damaged.index(b"\xaa\x34\x12\xaa", len(damaged) // 2)
+    words = int.from_bytes(damaged[event + 4 : event + 8], "little")
+    damaged[event + 2 * words] ^= 1  # payload is in the middle of an event
     (rodeo.directory / "damaged.data").write_bytes(damaged)
     done = rodeo(
         "events",
