@@ -411,7 +411,8 @@ TEST_P(TriggerSecret, AdmitsOnlyFollowersThatKnowIt) {
   ASSERT_TRUE(wait_until([&] { return there.work(), there.ids.size() > 1000; }));
   EXPECT_NE(refusal_with(directory_ / "other").find("secrets differ"), std::string::npos);
   EXPECT_NE(refusal_with("").find("secrets differ"), std::string::npos);
-  EXPECT_GE(counter("followers_refused"), 2U);
+  // A follower without a secret leaves by itself, so the authority may count it later.
+  EXPECT_TRUE(wait_until([&] { return counter("followers_refused") >= 2; }));
   EXPECT_EQ(counter("followers_accepted"), 1U);
 }
 
