@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/named_counters.h"
+#include "base/need.h"
 #include "formats/fid.h"
 #include "input/paged_stream.h"
 #include "rodeo/settings.h"
@@ -14,12 +15,6 @@
 
 namespace rodeo::input {
 namespace {
-
-template <typename T>
-T need(Result<T> result) {
-  if (!result) throw SetupError(std::move(result.error()));
-  return std::move(*result);
-}
 
 const Settings<NetworkInputSettings>& network_input_table() {
   using K = NetworkInputSettings;

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/nearest.h"
+#include "base/need.h"
 #include "base/units.h"
 #include "settings/key_value.h"
 
@@ -18,12 +19,6 @@ namespace {
 constexpr Unit kBytes = Unit::bytes;
 constexpr Unit kHertz = Unit::hertz;
 constexpr Unit kTime = Unit::nanoseconds;
-
-template <typename T>
-T or_throw(Result<T> result) {
-  if (!result) throw SetupError(result.error());
-  return *std::move(result);
-}
 
 /// A preset replaces a part of the scenario; the values of that part identify the preset.
 template <typename Part>
@@ -43,7 +38,7 @@ Settings<SwitchBuffer>::Lines size_or(const std::string& word, std::optional<std
            [=](SwitchBuffer& buffer, const Parameters& from) {
              const std::string& text = from.text(name);
              if (text == word) return (buffer.*member).reset();
-             buffer.*member = or_throw(base::parse_size(text));
+             buffer.*member = need(base::parse_size(text));
            }}};
 }
 
@@ -55,7 +50,7 @@ Settings<Topology>::Lines bit_rate(std::uint64_t Topology::* member, const std::
            [=](const Topology& topology) { return std::to_string(topology.*member); },
            [=](Topology& topology, const Parameters& from) {
              const std::string& text = from.text(name);
-             const double bits = or_throw(base::parse_bits_per_second(text));
+             const double bits = need(base::parse_bits_per_second(text));
              if (!(bits >= 0 && bits <= 1e15))
                throw SetupError({"network.bad_setting", fmt::format("\"{}\" is not a bit rate of at most 1000 Tbps", text)});
              topology.*member = static_cast<std::uint64_t>(bits);
@@ -68,7 +63,7 @@ Settings<Scenario> topology_table() {
       preset<T>(
           "preset",
           "Topology that the other keys change: lab-2023 is the paper's laboratory with 48 readouts, hl-lhc has 600.",
-          {"lab-2023", "hl-lhc"}, &Scenario::topology, [](std::string_view name) { return or_throw(topology_preset(name)); },
+          {"lab-2023", "hl-lhc"}, &Scenario::topology, [](std::string_view name) { return need(topology_preset(name)); },
           [](const T& topology) -> std::string { return topology.readouts == 600 ? "hl-lhc" : "lab-2023"; }),
       setting(&Scenario::topology,
               {
@@ -142,7 +137,7 @@ Settings<Scenario> switch_table() {
       preset<S>(
           "switch", "Switch that the other keys change. plain has an infinite buffer that counts bytes.",
           {"plain", "qfx5120", "acx7100"}, &Scenario::buffer,
-          [](std::string_view name) { return name == "plain" ? S{} : or_throw(switch_preset(name)); },
+          [](std::string_view name) { return name == "plain" ? S{} : need(switch_preset(name)); },
           [](const S& buffer) -> std::string {
             return buffer.virtual_output_queues ? "acx7100" : buffer.cell_bytes != 0 ? "qfx5120" : "plain";
           }),

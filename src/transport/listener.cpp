@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/need.h"
 #include "base/sentence.h"
 #include "transport/provider_choice.h"
 #include "transport/secret.h"
@@ -15,12 +16,6 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::size_t kMostGuests = 256;
-
-template <typename T>
-T need(Result<T> result) {
-  if (!result) throw SetupError(std::move(result.error()));
-  return std::move(*result);
-}
 
 ControlListener listen_at(const ListenerSettings& settings) {
   if (auto refused = refuse_open_address(settings.address, settings.secret); !refused) throw SetupError(refused.error());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/need.h"
 #include "base/thread.h"
 
 namespace rodeo::trigger {
@@ -21,12 +22,6 @@ constexpr auto kHeartbeat = 500ms;
 constexpr auto kStateEvery = 1ms;  // while functions are ready and room becomes free
 constexpr auto kIdle = 100ms;
 constexpr std::uint64_t kHeldForNs = 50'000'000;  // half of the authority's hold: then it must be renewed
-
-template <typename T>
-T need(Result<T> result) {
-  if (!result) throw SetupError(std::move(result.error()));
-  return *std::move(result);
-}
 
 }  // namespace
 

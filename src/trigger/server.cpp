@@ -8,6 +8,7 @@
 
 #include "base/fd_socket.h"
 #include "base/log.h"
+#include "base/need.h"
 #include "base/sentence.h"
 #include "base/thread.h"
 
@@ -26,12 +27,6 @@ constexpr std::size_t kMostPeers = 256;
 constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not read: its further triggers wait in the ledger
 constexpr std::uint64_t kMostAhead = 1 << 20;   // highest number of triggers that count as granted at a time
 constexpr std::uint64_t kMostPerTurn = 1 << 16;
-
-template <typename T>
-T need(Result<T> result) {
-  if (!result) throw SetupError(std::move(result.error()));
-  return *std::move(result);
-}
 
 }  // namespace
 

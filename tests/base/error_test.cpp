@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/need.h"
 #include "base/sentence.h"
 
 namespace {
@@ -51,4 +52,14 @@ TEST(Error, TryGivesTheValueOrReturnsTheError) {
   EXPECT_EQ(text(true, false, &contexts).error().what, "no number");
   contexts = 1;
   EXPECT_EQ(text(true, true, &contexts).error().what, "text 2: no number");
+}
+
+TEST(Error, NeedGivesTheValueOrThrowsTheError) {
+  EXPECT_EQ(*rodeo::need(number(true)), 7);
+  try {
+    rodeo::need(number(false));
+    FAIL() << "an error was taken for a value";
+  } catch (const rodeo::SetupError& refused) {
+    EXPECT_EQ(refused.error().what, "no number");
+  }
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/named_counters.h"
+#include "base/need.h"
 #include "base/sentence.h"
 #include "transport/bus.h"
 #include "transport/secret.h"
@@ -36,13 +37,11 @@ std::uint64_t utc_now_ns() {
 }
 
 transport::RequesterSettings requester_settings(const NodeSettings& settings) {
-  const auto secret = transport::read_secret(settings.network.secret_file);
-  if (!secret) throw SetupError(secret.error());
   return {
       .name = settings.name,
       .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
       .provider = settings.network.providers.empty() ? "auto" : settings.network.providers.front(),
-      .secret = *secret,
+      .secret = need(transport::read_secret(settings.network.secret_file)),
       .pages = settings.network.pages,
       // Any size that a message can have: each ROB that is too large is left out and counted, and the connection survives.
       .most_reply_bytes = 0xffff'ffff};

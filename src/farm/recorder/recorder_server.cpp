@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/named_counters.h"
+#include "base/need.h"
 #include "transport/bus.h"
 #include "transport/secret.h"
 
@@ -19,15 +20,13 @@ constexpr std::uint64_t kShowNs = 50'000'000;
 constexpr std::uint64_t kFarewellNs = 200'000'000;
 
 transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
-  const auto secret = transport::read_secret(settings.network.secret_file);
-  if (!secret) throw SetupError(secret.error());
   return {
       .name = settings.name,
       .service = "events",
       .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
       .address = settings.network.address,
       .providers = settings.network.providers,
-      .secret = *secret,
+      .secret = need(transport::read_secret(settings.network.secret_file)),
       .page_bytes = settings.network.page_bytes,
       .pages = settings.network.pages,
       // Any size that a message can have: nodes limit events (farm.node.max_event_size); a recorder takes what they build.

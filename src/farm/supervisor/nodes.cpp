@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/need.h"
 #include "transport/bus.h"
 #include "transport/secret.h"
 
@@ -33,14 +34,12 @@ struct SentWelcome final : transport::ReplyOwner {
 };
 
 transport::ReplierSettings replier_settings(const SupervisorSettings& settings) {
-  const auto secret = transport::read_secret(settings.network.secret_file);
-  if (!secret) throw SetupError(secret.error());
   return {.name = settings.name,
           .service = "assignments",
           .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
           .address = settings.network.address,
           .providers = settings.network.providers,
-          .secret = *secret,
+          .secret = need(transport::read_secret(settings.network.secret_file)),
           .page_bytes = settings.network.page_bytes,
           .pages = settings.network.pages,
           .most_clients = settings.most_nodes};

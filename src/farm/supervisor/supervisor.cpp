@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/need.h"
 #include "transport/secret.h"
 
 namespace rodeo::farm {
@@ -14,9 +15,10 @@ constexpr std::uint64_t kShowNs = 50'000'000;
 constexpr std::uint64_t kPartNs = 1'000'000'000;  // Time for nodes to hear that the run is over.
 
 transport::RequesterSettings requester_settings(const SupervisorSettings& settings) {
-  const auto secret = transport::read_secret(settings.network.secret_file);
-  if (!secret) throw SetupError(secret.error());
-  return {.name = settings.name, .bus = settings.network.bus, .secret = *secret, .pages = settings.network.pages};
+  return {.name = settings.name,
+          .bus = settings.network.bus,
+          .secret = need(transport::read_secret(settings.network.secret_file)),
+          .pages = settings.network.pages};
 }
 
 }  // namespace
