@@ -13,7 +13,7 @@ class ActiveList {
   void add(T& one) {
     if (!std::exchange(one.active, true)) list_.push_back(&one);
   }
-  /// Not during visit().
+  /// Must not be called during visit().
   void remove(T& one) {
     if (std::exchange(one.active, false)) std::erase(list_, &one);
   }

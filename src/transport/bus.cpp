@@ -61,7 +61,7 @@ Json runs_of(const std::vector<Fid>& links) {
   return runs;
 }
 
-// Reads the members of one file. The first error is kept.
+// Reads the members of one file. Keeps the first error.
 class Members {
  public:
   explicit Members(const Json& json) : json_(json) {}
@@ -187,7 +187,7 @@ bool ends_at_itself(int socket) {
          std::memcmp(&own, &peer, own_size) == 0;
 }
 
-// Empty: no process accepts connections there, or not in time.
+// Returns an empty descriptor if no process accepts the connection in time.
 base::UniqueFd connected_to(const std::string& address, std::uint16_t port, std::chrono::steady_clock::time_point deadline) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -307,7 +307,7 @@ Result<BusReading> read_bus(const std::filesystem::path& bus) {
     if (next->path().extension() != kExtension) continue;
     if (files.size() == kMostBusFiles) {
       reading.unreadable.push_back(
-          {"transport.bus", fmt::format("there are more than {} files on the bus; the rest is left out", kMostBusFiles),
+          {"transport.bus", fmt::format("there are more than {} files on the bus; the rest is ignored", kMostBusFiles),
            bus.string(), "remove those that no publisher writes"});
       break;
     }

@@ -21,13 +21,13 @@ struct BusEntry {
   std::uint64_t instance = 0;
   std::string host = {};
   std::int64_t pid = 0;
-  std::string address = {};  ///< numerical address of its control connections
+  std::string address = {};  ///< numerical; for control connections
   std::uint16_t port = 0;
   std::vector<std::string> providers = {};
   std::uint32_t page_bytes = 0;
-  std::uint32_t max_chunk_bytes = 0;  ///< the longest chunk of its links; 0: unknown
+  std::uint32_t max_chunk_bytes = 0;  ///< longest chunk of its links; 0: unknown
   std::string program = {};
-  double unix_time = 0;  ///< time of its start
+  double unix_time = 0;  ///< start of the publisher
   bool trigger_list = false;
   std::string service = {};  ///< the kind of service ("fragments"); empty: a publisher of links
   std::vector<Fid> links = {};
@@ -65,17 +65,17 @@ class Advertisement {
  private:
   Advertisement(std::filesystem::path file, std::uint64_t instance) : file_(std::move(file)), instance_(instance) {}
 
-  std::filesystem::path file_;  // empty: moved from
+  std::filesystem::path file_;  // empty after a move
   std::uint64_t instance_ = 0;
 };
 
 inline constexpr std::size_t kMostBusFiles = 4096;
 inline constexpr std::size_t kMostBusFileBytes = std::size_t{16} << 20;
-inline constexpr std::size_t kMostBusLinks = 65'535;  ///< of one publisher
+inline constexpr std::size_t kMostBusLinks = 65'535;  ///< limit of links of one publisher
 
 struct BusReading {
   std::vector<BusEntry> entries;  ///< sorted by name
-  std::vector<Error> unreadable;  ///< the reasons, for files that were left out
+  std::vector<Error> unreadable;  ///< one error for each file that was left out
 };
 
 /// A missing directory has no entries. Error transport.bus: it cannot be read. An entry may be stale: only connecting shows
@@ -92,8 +92,8 @@ bool somebody_answers(const std::string& address, std::uint16_t port, std::chron
 /// process counts as alive: it may be busy. Blocks for up to `patience`.
 bool lives(const BusEntry& entry, std::chrono::milliseconds patience);
 
-/// `instance`: as the process at the entry's address named it in its HELLO. Error transport.closed: the entry has another
-/// one.
+/// Compares the entry's instance with `instance`, which the process at the entry's address named in its HELLO. Error
+/// transport.closed: they differ.
 Result<void> check_instance(const BusEntry& entry, std::uint64_t instance);
 
 }  // namespace rodeo::transport

@@ -20,18 +20,18 @@ class Caller {
   /// transport.provider: this machine has none that the process offers.
   Result<void> choose_provider(const std::string& wanted, const BusEntry& entry, const Here& here);
   const std::string& provider() const { return provider_; }
-  /// The call failed, perhaps because of its provider. True: another provider is left to try.
+  /// Selects the next provider after a failed call. False: every provider has been tried.
   bool next_provider() { return ++failures_ % choices_ != 0; }
   void forget_failures() { failures_ = 0; }
 
-  /// Calls the process of an entry on the bus, and sends HELLO. Returns before the connection is made. `instance`: of the
-  /// caller. Error transport.address.
+  /// Calls the process of an entry on the bus, and sends HELLO. Returns before the connection is made. `instance` is the
+  /// caller's own. Error transport.address.
   Result<void> call(const BusEntry& entry, const std::string& secret, std::uint64_t instance,
                     ControlSocket::Peer peer = ControlSocket::Peer::reads);
   const BusEntry& entry() const { return entry_; }
-  /// Takes a message of the handshake and answers it. True: the handshake is done. Errors: those of Handshake::take().
+  /// Reads a message of the handshake and answers it. True: the handshake is done. Errors: those of Handshake::take().
   Result<bool> on_greeting(const formats::ControlMessage& message);
-  /// Error transport.closed: the process at the address is another one than that of the entry.
+  /// Error transport.closed: the entry belongs to another process than the one at its address.
   Result<void> check_instance() const { return transport::check_instance(entry_, handshake_->peer().instance); }
 
   ControlSocket socket;

@@ -36,7 +36,7 @@ class ConnectionTable {
     return ports_.emplace_back(&port, std::vector<T*>{}).second;
   }
 
-  std::vector<std::pair<const FabricPort*, std::vector<T*>>> ports_;  // two or three
+  std::vector<std::pair<const FabricPort*, std::vector<T*>>> ports_;  // a thread has two or three ports
 };
 
 }  // namespace rodeo::transport

@@ -49,16 +49,16 @@ class ControlSocket {
   void say(const std::vector<std::byte>& encoded);
   void flush();
   bool all_said() const { return out_.empty(); }
-  /// Waits until bytes arrive, or unsent bytes can be sent, or the time is over.
+  /// Waits until bytes arrive, until unsent bytes can be sent, or until the time is over.
   void wait(std::chrono::milliseconds patience) const;
 
   /// Ends our direction; the peer's messages can still be received.
   void say_no_more();
   bool is_open() const { return static_cast<bool>(socket_); }
-  /// -1: closed.
+  /// -1 after the socket is closed.
   int descriptor() const { return socket_.get(); }
   void close() { socket_.reset(); }
-  /// The peer has ended its direction; messages that arrived before may still wait for next().
+  /// True if the peer has ended its direction. Messages that arrived before may still wait for next().
   bool peer_is_gone() const;
   /// "127.0.0.1:34567"
   std::string peer() const;
@@ -69,7 +69,7 @@ class ControlSocket {
   static constexpr int kMostMessages = 64;
 
   base::UniqueFd socket_;
-  std::string peer_;  // of an accepted socket
+  std::string peer_;  // set for accepted sockets only
   std::vector<std::byte> in_;
   std::size_t taken_ = 0;  // bytes of in_ that next() has returned
   std::vector<std::byte> out_;

@@ -51,16 +51,17 @@ class FabricPort {
   /// For the publisher: assigns this end to the subscriber that presents the token and has this address.
   virtual Result<void> accept(Connection end, const FabricToken& token, const FabricAddress& peer) = 0;
 
-  /// For the subscriber.
+  /// For the subscriber: connects this end to a publisher.
   virtual Result<void> connect(Connection end, const FabricAddress& publisher, const FabricToken& token) = 0;
 
-  /// False: not possible now; call poll() first.
+  /// False: the network accepts nothing now; call poll() first.
   virtual bool send(Connection end, std::uint32_t slot, std::size_t bytes) = 0;
   virtual bool receive(Connection end, std::uint32_t slot) = 0;
 
-  /// Sends bytes from any place in memory: the slot only names them until its event. At most most_parts() parts, none empty.
+  /// Sends bytes from any place in memory; `slot` identifies them until the event. There are at most most_parts() parts, and
+  /// none is empty.
   virtual bool send(Connection end, std::uint32_t slot, std::span<const std::span<const std::byte>> parts) = 0;
-  /// 1: only one piece of the connection's own memory can be sent.
+  /// The value 1 means: only one piece of the connection's own memory can be sent.
   virtual std::size_t most_parts() const = 0;
 
   /// The events since the last call, at most as many as fit. Also advances all transfers.

@@ -18,7 +18,7 @@ class FabricPorts {
   /// Opens the port at first use. Errors: those of open_fabric().
   Result<FabricPort*> of(const std::string& provider);
 
-  /// Takes the events of all ports; `take` must not poll. False: there may be more.
+  /// Passes the events of all ports to `take`, which must not poll. False: there may be more events.
   template <typename Take>
   bool poll(Take&& take) {
     bool all = true;

@@ -25,7 +25,7 @@ ControlHello with_secret(ControlHello hello, bool required) {
   return hello;
 }
 
-// Constant time: the result does not depend on where they differ.
+// Takes constant time: it does not depend on the place where the proofs differ.
 bool same(const ControlProof& a, const ControlProof& b) {
   std::byte different{0};
   for (std::size_t i = 0; i < a.mac.size(); ++i) different |= a.mac[i] ^ b.mac[i];
@@ -79,7 +79,7 @@ Result<void> Handshake::take_hello(const ControlHello& hello, std::vector<std::b
 Result<void> Handshake::take_proof(const ControlProof& proof, std::vector<std::byte>& out) {
   if (!same(proof, proof_of(other(side_)))) {
     return refuse({"transport.secret",
-                   fmt::format("the secret of the {} is another than that of the {}", name_of(other(side_)), name_of(side_)),
+                   fmt::format("the secrets of the {} and the {} differ", name_of(other(side_)), name_of(side_)),
                    {},
                    "give both sides the same secret"},
                   out);

@@ -54,7 +54,8 @@ inline LinkTally tally_of(const ChunkRun& run) {
   return tally;
 }
 
-/// The counters of one link. number(), count() and skip() by the thread that publishes the link, tally() by any thread.
+/// The counters of one link. The thread that publishes the link calls number(), count() and skip(). Any thread may call
+/// tally().
 class alignas(32) LinkCounters {
  public:
   /// The number of the next chunk, as runs carry it: modulo 2^32.

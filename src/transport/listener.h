@@ -27,7 +27,7 @@ struct Refusals {
   std::uint64_t secret = 0;      ///< the peer has no secret, or another one
   std::uint64_t unreadable = 0;  ///< a message cannot be read, or has no place
 
-  /// One refusal. `code`: of the error that the peer receives.
+  /// Counts one refusal. `code` is the code of the error that the peer receives.
   static Refusals of(std::string_view code);
   Refusals& operator+=(const Refusals& more);
   /// Adds them to the counters of the publisher or service.
@@ -50,21 +50,21 @@ struct ListenerSettings {
 
 class Listener {
  public:
-  /// Throws SetupError: a foreign address, no secret.
+  /// Throws SetupError if the address is not one of this host, or if it needs a secret and has none.
   explicit Listener(ListenerSettings settings);
 
   std::uint16_t port() const { return listener_.port(); }
 
-  /// Enters this process on the bus until withdraw() or the destructor. Only the description of `entry` is used: links,
-  /// service, providers, sizes. Throws SetupError: a name that is taken.
+  /// Enters this process on the bus until withdraw() or the destructor. Uses only the description in `entry`: links,
+  /// service, providers, sizes. Throws SetupError if the name is taken.
   void advertise(const std::filesystem::path& bus, BusEntry entry);
   void withdraw() { advertisement_.reset(); }
 
-  /// Called with a new connection and its first message. It takes the socket; on an error it leaves the socket, and the peer
-  /// gets the reason.
+  /// Called with a new connection and its first message. On success the callee moves the socket to itself. After an error
+  /// the socket stays, and the peer gets the reason.
   using OnPeer = std::function<Result<void>(ControlSocket&, formats::ControlMessage)>;
-  /// Accepts new connections, up to a limit at a time, and reads from each. Returns the refusals, those after ten seconds of
-  /// silence included. Does not block.
+  /// Accepts new connections, up to a limit at a time, and reads from each. Returns the refusals; a peer that is silent for
+  /// ten seconds is one. Does not block.
   Refusals poll(std::uint64_t now_ns, const OnPeer& on_peer);
 
   /// The port of a provider. Error transport.provider: it is not in the entry on the bus.
@@ -77,7 +77,7 @@ class Listener {
     Handshake handshake;
     std::uint64_t since_ns = 0;
   };
-  /// False: this is no longer a guest.
+  /// False: the peer is no longer new, because it was handed over or refused.
   bool read(Guest& guest, std::uint64_t now_ns, const OnPeer& on_peer, Refusals& refusals);
   void refuse(Guest& guest, const Error& why, Refusals& refusals);
 

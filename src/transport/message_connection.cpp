@@ -11,18 +11,18 @@ namespace rodeo::transport {
 namespace {
 
 constexpr std::uint32_t kMostPagesToSend = 16;
-constexpr std::size_t kSmall = 256;  // longest part that is copied instead of sent from its place
+constexpr std::size_t kSmall = 256;  // parts up to this size are copied; longer ones are sent from their place
 
 }  // namespace
 
-/// The receive memory, and the pages of it that may be posted. It lives until its last message is destroyed.
+/// The receive memory, and those of its pages that may be posted. It lives until its last message is destroyed.
 class MessageConnection::Pages final : public PageHome {
  public:
   Pages(base::Arena memory, std::uint32_t count) : memory_(std::move(memory)), free_(count) {
     std::iota(free_.begin(), free_.end(), 0U);
   }
   void give_back(std::uint32_t slot) noexcept override {
-    free_.push_back(slot);  // never reallocates
+    free_.push_back(slot);  // the vector never reallocates
     if (wake) wake();
   }
 
@@ -202,7 +202,7 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
   }
   has_ += piece->bytes.size();
   // Some pages must stay free for further pieces: a sender may cut a message into any number of small pieces.
-  const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size();  // this one included
+  const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size();  // this page included
   if (!copies_ && kept > settings_.pages - std::max<std::size_t>(settings_.pages / 4, 1)) {
     coming_->message.leave_pages();
     copies_ = true;

@@ -19,16 +19,16 @@ struct Here {
   static Here look();
 };
 
-/// Default offer of a publisher: tcp, and verbs where there is an RDMA device. Shared memory only by its name: libfabric
-/// 1.17 has a lock in it. A peer that is stopped or killed may hold that lock, and a sender to that peer then waits inside
-/// libfabric for ever.
+/// The default offer of a publisher: tcp, and verbs where there is an RDMA device. Shared memory is offered only by its
+/// name: libfabric 1.17 has a lock in it. A peer that is stopped or killed may hold that lock, and a sender to that peer
+/// then waits inside libfabric for ever.
 std::vector<std::string> offered_providers(const Here& here);
 
-/// Providers to try with this publisher, the fastest first; empty: this machine has none that it offers. `wanted`: a
-/// provider by name, or "auto": verbs if both sides have it, else tcp.
+/// The providers to try with this publisher, the fastest first. Empty: this machine has none of the offered providers.
+/// `wanted` is the name of a provider, or "auto": verbs if both sides have it, else tcp.
 std::vector<std::string> provider_choice(const std::string& wanted, const BusEntry& publisher, const Here& here);
 
-/// Error transport.provider: one of these is unknown to Rodeo, or named twice.
+/// Error transport.provider: Rodeo does not know one of these, or one is named twice.
 Result<void> refuse_unknown_providers(const std::vector<std::string>& providers);
 
 }  // namespace rodeo::transport

@@ -12,10 +12,10 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kClockPageNs = 2'000'000;  // between clock pages of a silent publisher
+constexpr std::uint64_t kClockPageNs = 2'000'000;  // interval of the clock pages of a silent publisher
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
 
-/// The counts of chunks [from, to) of a run. A chunk in parts counts with its last part, its bytes with each.
+/// Counts the chunks [from, to) of a run. A chunk in parts counts with its last part, its bytes with each.
 LinkTally part_of(const ChunkRun& run, std::uint32_t from, std::uint32_t to) {
   ChunkRun part = run;
   part.count = to - from;
@@ -84,7 +84,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   return true;
 }
 
-// Appends nothing more of the run in hand. Returns the number of its chunks that at least one subscriber has.
+// Ends the run in hand; appends nothing more of it. Returns the number of its chunks that at least one subscriber has.
 std::uint32_t Publisher::Inside::put_aside(LinkIndex link) {
   for (const Target& target : targets[link]) in_pages = std::max(in_pages, std::exchange(target.client->place, {}).chunk);
   in_hand.reset();
@@ -110,7 +110,7 @@ LinkTally Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
   return given_up;
 }
 
-// The first subscriber that lacks a part of the run in hand. The others receive clock pages and take the run.
+// Returns the first subscriber that lacks a part of the run in hand. The others already have that run, and get clock pages.
 const Client* Publisher::Inside::waits_for() const {
   if (!in_hand) return nullptr;
   const auto slow = std::ranges::find_if(targets[in_hand->link], [&](const Target& target) {
@@ -121,7 +121,7 @@ const Client* Publisher::Inside::waits_for() const {
 
 // ---- pages
 
-// The whole loop only fills and sends pages. Once in kLookNs it also takes what subscribers and new peers have said.
+// Fills and sends pages. Once in kLookNs it also reads the messages of subscribers and new peers.
 void Publisher::Inside::progress() {
   take_events();
   const bool look = now_ns - looked_ns >= kLookNs;
@@ -146,7 +146,7 @@ void Publisher::Inside::take_events() {
   connections.poll(listener.ports(), [this](Client& client, const FabricPort::Event& event) { on_event(client, event); });
 }
 
-// Sends full pages as far as there is credit.
+// Sends full pages until the credit is used up.
 void Publisher::Inside::send(Client& client) {
   if (client.state != State::flowing) return;
   PageRing& ring = client.subscription.ring();
@@ -163,7 +163,7 @@ void Publisher::Inside::send(Client& client) {
   }
 }
 
-// Credit or slots run short: the subscriber's messages are read between two looks, too.
+// True if credit or slots run short: progress() then reads the subscriber's messages between two looks, too.
 bool Publisher::Inside::runs_short(const Client& client) {
   const PageRing& ring = client.subscription.ring();
   return client.credit - client.sent < ring.slots() / 2 || ring.filled() > ring.slots() / 2;
@@ -175,12 +175,12 @@ bool Publisher::Inside::is_old(const Client& client) const {
          now_ns - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
 }
 
-// Closes a page that is not full: it is old, or the last one, or the subscriber needs the time.
+// Closes a page before it is full: it is old, or the last one, or the subscriber needs the time.
 void Publisher::Inside::close_due_page(Client& client) {
   if (client.state != State::flowing) return;
   const bool last = ending || client.leaves;
   const bool old = is_old(client);
-  // Not if pages wait that carry the time already: a clock page would take the room of chunks.
+  // Pages that wait carry the time already, and a clock page would take the room of chunks.
   const bool silent = now_ns - client.last_page_ns >= kClockPageNs && client.subscription.ring().filled() == 0;
   if (last || old || silent) {
     (void)client.subscription.close_page(clock_ns, last ? Flush::end : old ? Flush::time : Flush::clock);
@@ -200,7 +200,7 @@ void Publisher::Inside::send_end(Client& client) {
   client.state = State::leaving;
 }
 
-// New peers, and the view of the subscribers for other threads.
+// Serves new peers, and updates the view of the subscribers for other threads.
 void Publisher::Inside::take_commands() {
   looked_ns = now_ns;
   const auto on_peer = [this](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {

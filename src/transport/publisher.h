@@ -20,23 +20,23 @@
 namespace rodeo::transport {
 
 struct PublisherSettings {
-  std::string name;                         ///< on the bus; another living publisher must not have it: "felix0.0"
-  std::filesystem::path bus;                ///< the directory
+  std::string name;                         ///< unique on the bus among living publishers: "felix0.0"
+  std::filesystem::path bus;                ///< directory of the bus
   std::string address = "127.0.0.1";        ///< numerical address at which it listens
-  std::vector<std::string> providers = {};  ///< to offer; empty: all there are
+  std::vector<std::string> providers = {};  ///< offered providers; empty: offered_providers()
   std::string secret = {};                  ///< required if `address` is not a loopback address
   std::uint32_t page_bytes = 64U << 10;
-  std::uint32_t max_chunk_bytes = 0;   ///< the longest chunk of its links, for subscribers, which join its parts; 0: unknown
+  std::uint32_t max_chunk_bytes = 0;   ///< the longest chunk that subscribers join from parts; 0: unknown
   std::uint32_t pages = 64;            ///< limit of pages in flight for one subscription
-  std::size_t most_subscribers = 256;  ///< at a time, each with memory for its pages
+  std::size_t most_subscribers = 256;  ///< limit of subscribers at a time; each has memory for its pages
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
-  /// The losses of this process so far, on any link; END tells them to subscribers. Called by the publisher's thread.
+  /// Returns the losses of this process so far, on any link. END sends them to subscribers. The publisher's thread calls it.
   std::function<std::vector<NamedCounter>()> losses = {};
 };
 
-/// The result of counters(). A chunk in parts counts with its last part. Every chunk given to publish() is either wanted or
-/// without a subscriber.
+/// The counters that counters() returns. A chunk in parts counts with its last part. Every chunk given to publish() is
+/// either wanted or without a subscriber.
 inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
@@ -62,7 +62,7 @@ inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{
     {"no_subscriber_bytes", "bytes", "Bytes of chunks that no subscriber wanted, or only monitors without room."},
 }};
 
-/// All functions by one thread, the reader of the stream, except tally(), counters() and subscribers().
+/// One thread, the reader of the stream, calls all functions except tally(), counters() and subscribers().
 ///
 ///     for (;;) {
 ///       if (page == nullptr) status = stream.poll(page);
@@ -71,46 +71,47 @@ inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{
 ///     }
 class Publisher {
  public:
-  /// Listens, and enters itself on the bus. Throws SetupError: a foreign address, no secret, a name that is taken.
-  /// `trigger_list`: its one link is the trigger list; subscribers ask for it as such.
+  /// Listens, and enters itself on the bus. Throws SetupError if the address is foreign, if a secret is missing, or if the
+  /// name is taken. `trigger_list`: its one link is the trigger list, and subscribers ask for the trigger list instead of
+  /// links.
   Publisher(PublisherSettings settings, std::span<const Fid> links, bool trigger_list = false);
   ~Publisher();
 
   /// Copies the chunks of these runs into the pages of their subscribers. False: a subscriber of data has no room; call it
   /// again later with the same runs, and it continues where it stopped. Chunks without a subscriber are counted.
   bool publish(std::span<const ChunkRun> runs);
-  /// At the end, in place of publish(): waits for no subscriber. The rest of these runs is sent to no subscriber, and only
+  /// Replaces publish() at the end, and waits for no subscriber. The rest of these runs is sent to no subscriber, and only
   /// the tallies of its links count it. Returns its chunks and bytes.
   LinkTally give_up(std::span<const ChunkRun> runs);
 
-  /// All other work: subscribers that come and go, credit, full and old pages, clock pages.
-  /// `clock_ns`: of the stream; everything that the stream sent by then must be published. Does not block.
+  /// Does all other work: subscribers that come and go, credit, full and old pages, clock pages. Everything that the stream
+  /// sent until its time `clock_ns` must be published. Does not block.
   void progress(std::uint64_t now_ns, std::uint64_t clock_ns);
 
-  /// A subscriber wants the link, or may come back for it.
+  /// True if a subscriber wants the link, or may come back for it.
   bool wanted(LinkIndex link) const;
   /// Changes with every change of wanted() for any link.
   std::uint64_t wanted_changes() const;
-  /// A subscriber of data wants the link: publish() waits for it.
+  /// True if a subscriber of data wants the link: publish() waits for that subscriber.
   bool wanted_as_data(LinkIndex link) const;
-  /// `chunks` chunks of a link were lost before they arrived here: subscribers see the gap. Not while publish() returns
-  /// false.
+  /// Counts chunks of a link that were lost before they arrived here, so that subscribers see the gap. Must not be called
+  /// while publish() returns false.
   void skip(LinkIndex link, std::uint32_t chunks);
-  /// Every link has a connected subscriber of data.
+  /// True if every link has a connected subscriber of data.
   bool all_links_subscribed() const;
 
-  /// No more runs will come. progress() then sends the rest and tells subscribers the end.
+  /// Says that no more runs will come. progress() then sends the rest and the end.
   void end();
-  /// Everything has been sent, or has no subscriber left.
+  /// True if everything has been sent, or has no subscriber left.
   bool ended() const;
 
-  /// Pages taken by the subscriber that publish() waits for or, if it waits for none, by all present subscribers: no
-  /// progress while this stands still.
+  /// The number of pages taken by the subscriber that publish() waits for or, if it waits for none, by all present
+  /// subscribers. While this number stands still, there is no progress.
   std::uint64_t pages_taken() const;
 
-  /// The chunks of a link that publish() has taken, with or without subscribers. Any thread.
+  /// The chunks of a link that publish() has taken, with or without subscribers. Any thread may call it.
   LinkTally tally(std::size_t link) const;
-  /// The values of kPublisherCounters, by name. Any thread.
+  /// The values of kPublisherCounters, by name. Any thread may call it.
   std::vector<NamedCounter> counters() const;
 
   struct Subscriber {
@@ -119,7 +120,7 @@ class Publisher {
     std::string provider;
     bool monitor = false;
     bool connected = false;
-    bool gone = false;  ///< for good; the last of these stay in the list
+    bool gone = false;  ///< the subscriber does not come back; the latest of these stay in the list
     std::size_t links = 0;
     std::uint64_t chunks = 0;
     std::uint64_t bytes = 0;
@@ -128,10 +129,10 @@ class Publisher {
     std::uint32_t pages_filled = 0;  ///< pages that the subscriber has not acknowledged
     std::uint64_t page_bytes = 0;    ///< memory of one page
     std::uint64_t dropped_chunks = 0;
-    std::uint64_t waits = 0;           ///< how often publish() returned false because this one had no room
-    std::uint64_t pending_chunks = 0;  ///< part of `chunks`: in pages that it has not acknowledged
+    std::uint64_t waits = 0;           ///< how often publish() returned false because this subscriber had no room
+    std::uint64_t pending_chunks = 0;  ///< part of `chunks`: chunks in pages that the subscriber has not acknowledged
   };
-  /// Any thread.
+  /// Any thread may call it.
   std::vector<Subscriber> subscribers() const;
 
  private:

@@ -1,4 +1,4 @@
-// The subscribers of a Publisher: from the request to the end of their subscriptions.
+// The life of a subscription in a Publisher: from the request to the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ Result<void> Publisher::Inside::on_subscribe(ControlSocket& guest, formats::Cont
   auto connected = connect(client, resumed);
   if (!connected) {
     guest = std::move(client.socket);
-    // A client that came back may try again with another network: its data stay.
+    // A subscriber that came back may try again with another network. Its data stay.
     end(client, resumed ? State::held : State::gone);
   }
   retarget();
@@ -84,7 +84,7 @@ Result<Client*> Publisher::Inside::begin(formats::ControlSubscribe wish) {
   std::vector<std::uint32_t> numbers;
   for (const LinkCounters& link : link_counters) numbers.push_back(link.number());
   std::vector<std::uint8_t> in_chunk = begun;
-  if (in_hand) {  // this subscription begins after the run that is in hand
+  if (in_hand) {  // the subscription begins after the run that is in hand
     numbers[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
     in_chunk[in_hand->link] = in_hand->more_follows;
   }
@@ -96,14 +96,13 @@ Result<Client*> Publisher::Inside::begin(formats::ControlSubscribe wish) {
   return clients.back().get();
 }
 
-// A process that was started anew has another session and does not ask for the data held for the old one: these are
-// released.
+// A restarted process has another session and does not ask for the data held for the old session. Releases these data.
 void Publisher::Inside::on_restart(const formats::ControlSubscribe& wish) {
   for (const auto& client : clients) {
     const formats::ControlSubscribe& before = client->subscription.wish();
     const bool away = client->state == State::held || client->state == State::cut;
     if (!away || before.monitor || before.name != wish.name || before.links != wish.links) continue;
-    base::log_warning("publisher {}: subscriber {} was restarted: {} chunks held for it before are undelivered",
+    base::log_warning("publisher {}: subscriber {} was restarted: {} chunks that were held for it are undelivered",
                       settings.name, wish.name, client->subscription.untaken_chunks());
     end(*client, State::gone);
   }
@@ -113,7 +112,7 @@ Result<void> Publisher::Inside::connect(Client& client, bool resumed) {
   const formats::ControlSubscribe& wish = client.subscription.wish();
   FabricPort* const port = RODEO_TRY(listener.port_of(wish.provider));
   client.connection = RODEO_TRY(port->open({client.memory.data(), client.memory.size()}, settings.page_bytes));
-  // From here on end() closes the connection.
+  // From here on, end() closes the connection.
   client.port = port;
   connections.put(*port, client.connection, &client);
   formats::ControlAccept accept{.resumed = resumed,
@@ -165,24 +164,24 @@ Result<void> Publisher::Inside::on_message(Client& client, const formats::Contro
   }
   if (!std::holds_alternative<formats::ControlLeave>(message))
     return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
-  // It gets no chunks from now on, but still those in pages.
+  // The subscriber still gets the chunks in pages, but no new ones.
   client.leaves = true;
   client.subscription.leave();
   demand_is_old = true;
   return {};
 }
 
-// The time of a subscriber without data flow.
+// Ends waits that take too long.
 void Publisher::Inside::on_time(Client& client) {
-  // Counts from the first look: now_ns may have been old when the connection ended. A client that reconnects but never flows
-  // counts as away throughout.
+  // The time counts from the first look, because now_ns may have been old when the connection ended. A client that
+  // reconnects but gets no data counts as away all the time.
   const bool away = client.state == State::held || client.state == State::cut || client.state == State::connecting;
   if (!away) return;
   if (client.away_since_ns == 0) client.away_since_ns = now_ns;
   const bool over = now_ns - client.away_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
   if (client.state == State::connecting) {
     if (now_ns - client.connecting_since_ns > kGreetingNs) on_broken(client, "the fabric's connection was not made in time");
-  } else if (over && client.state == State::cut) {  // it sent nothing more and did not close
+  } else if (over && client.state == State::cut) {  // the subscriber sent nothing more and did not close
     end(client, State::held);
   } else if (over) {
     base::log_warning("publisher {}: subscriber {} {}; its subscription ends", settings.name,
@@ -193,8 +192,8 @@ void Publisher::Inside::on_time(Client& client) {
 
 // ---- the end of a connection
 
-// The subscriber may have reported more pages on the control connection, which may be slower. Ends our direction; the
-// subscriber then closes the connection.
+// The control connection may be slower than the fabric, and may still carry acknowledgements. So this ends our direction
+// only; the subscriber then closes the connection.
 void Publisher::Inside::on_fabric_broken(Client& client) {
   if (client.state == State::flowing) return end(client, State::cut);
   on_broken(client, kFabricIsGone);
@@ -205,7 +204,7 @@ void Publisher::Inside::on_broken(Client& client, std::string_view why) {
   if (client.state == State::cut) why = kFabricIsGone;
   const bool over = client.state == State::leaving || client.leaves || client.subscription.wish().monitor;
   end(client, over ? State::gone : State::held);
-  // Attempts that never flowed are not logged: there may be many.
+  // There may be many attempts without data; these are not logged.
   if (!over && flowed) {
     base::log_warning("publisher {}: subscriber {} at {} is gone ({}); its data wait for {} s", settings.name,
                       client.subscription.wish().name, client.peer, why,
@@ -213,7 +212,7 @@ void Publisher::Inside::on_broken(Client& client, std::string_view why) {
   }
 }
 
-// The only way in which a connection ends: the network releases its pages. `next`: `cut`, `held` or `gone`.
+// Every connection ends here: the network releases its pages. `next`: `cut`, `held` or `gone`.
 void Publisher::Inside::end(Client& client, State next) {
   if (client.port != nullptr) {
     connections.remove(*client.port, client.connection);

@@ -25,7 +25,7 @@
 
 namespace rodeo::transport {
 
-inline constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at sockets
+inline constexpr std::uint64_t kLookNs = 1'000'000;  // interval between two looks at sockets
 
 /// In the order of kPublisherCounters.
 enum class PublisherCounter : std::uint8_t {
@@ -35,7 +35,7 @@ enum class PublisherCounter : std::uint8_t {
   undelivered,
   monitor_chunks_dropped,
   pages_sent,
-  pages_full,  // first of the reasons, in the order of Flush
+  pages_full,  // the first of the reasons; these have the order of Flush
   pages_by_time,
   pages_of_clock,
   pages_at_end,
@@ -68,23 +68,23 @@ struct Client {
   ControlSocket socket = {};
   FabricPort* port = nullptr;
   FabricPort::Connection connection = 0;
-  std::uint64_t credit = 0;  // pages that may be sent on this connection
+  std::uint64_t credit = 0;  // limit of pages on this connection
   std::uint64_t sent = 0;
   std::uint64_t under_way = 0;
-  std::uint64_t opened_ns = 0;  // when the open page got its first run
+  std::uint64_t opened_ns = 0;  // the time at which the open page got its first run
   std::uint64_t last_page_ns = 0;
   std::uint64_t connecting_since_ns = 0;
-  std::uint64_t away_since_ns = 0;  // 0: flowing, or no look yet since
-  bool flowed = false;              // in this session
+  std::uint64_t away_since_ns = 0;  // 0 while data flow, and until the first look after that
+  bool flowed = false;              // data have flowed in this session
   std::uint64_t bytes = 0;
   bool leaves = false;  // the subscriber asked for the end
   std::uint64_t waits = 0;
-  std::uint64_t had_run = 0;     // number of the last run that is in its pages
-  formats::RunPlace place = {};  // in the run that is being appended
+  std::uint64_t had_run = 0;     // number of the last run that is completely in its pages
+  formats::RunPlace place = {};  // position in the run that is being appended
   std::string peer = {};
 };
 
-/// Sums over subscriptions, those that are gone included.
+/// Sums over all subscriptions, present and gone.
 struct Totals {
   std::uint64_t dropped = 0;
   std::uint64_t published = 0;
@@ -145,22 +145,22 @@ struct Publisher::Inside {
   const bool flushes_between_looks = settings.flush < std::chrono::nanoseconds{kLookNs};
   std::vector<Fid> links;
   std::unordered_map<Fid, LinkIndex> index;
-  Listener listener;  // its ports outlive the clients' connections
+  Listener listener;  // outlives the clients' connections, which use its ports
   ConnectionTable<Client> connections;
   std::vector<std::unique_ptr<Client>> clients;
-  std::vector<Subscriber> departed;  // the latest last
+  std::vector<Subscriber> departed;  // sorted by time; the latest is the last
 
-  std::vector<std::vector<Target>> targets;  // by link
+  std::vector<std::vector<Target>> targets;  // subscribers of each link
   std::vector<LinkCounters> link_counters;
-  std::vector<std::uint8_t> begun;  // by link: the last run ended in the middle of a chunk
+  std::vector<std::uint8_t> begun;  // for each link: true if the last run ended in the middle of a chunk
   std::vector<Demand> demand;
   std::uint64_t demand_changes = 0;
-  bool demand_is_old = false;  // made anew when no loop over the clients is active
+  bool demand_is_old = false;  // the demand is computed again when no loop over the clients is active
 
-  std::size_t at_run = 0;           // index of the run at which publish() stopped
-  std::uint64_t run_number = 0;     // number of the run that is being published, or was last
-  std::optional<ChunkRun> in_hand;  // the run itself: only some subscribers have it yet
-  std::uint32_t in_pages = 0;       // its chunks that at least one subscriber has
+  std::size_t at_run = 0;           // run at which publish() stopped
+  std::uint64_t run_number = 0;     // number of the present or last run of publish()
+  std::optional<ChunkRun> in_hand;  // the run that only some subscribers have yet
+  std::uint32_t in_pages = 0;       // chunks of that run that at least one subscriber has
 
   std::uint64_t clock_ns = 0;
   std::uint64_t now_ns = 0;

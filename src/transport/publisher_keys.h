@@ -23,7 +23,7 @@ struct PublisherKeys {
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
 
-  /// The settings of a publisher of this name. Errors transport.secret_file, transport.no_secret.
+  /// Makes the settings of a publisher of this name. Errors transport.secret_file, transport.no_secret.
   Result<PublisherSettings> publisher(std::string name) const;
 };
 

@@ -52,7 +52,7 @@ class ReceivedMessage {
     return sum;
   }
 
-  /// `out` has room for bytes().
+  /// The memory at `out` must have room for bytes().
   void copy_to(std::byte* out) const {
     for (const auto piece : pieces_) {
       std::memcpy(out, piece.data(), piece.size());
@@ -60,7 +60,7 @@ class ReceivedMessage {
     }
   }
 
-  /// The whole message in one piece: in place, or copied to `scratch` if it has several pieces.
+  /// Returns the whole message in one piece: in place, or copied to `scratch` if it has several pieces.
   std::span<const std::byte> in_one_piece(std::vector<std::byte>& scratch) const {
     if (pieces_.size() <= 1) return pieces_.empty() ? std::span<const std::byte>{} : pieces_.front();
     scratch.resize(bytes());
@@ -68,14 +68,14 @@ class ReceivedMessage {
     return scratch;
   }
 
-  // For the receiving connection only.
+  // Only the receiving connection calls these functions.
 
   /// Adds a piece that stays in its page.
   void add(std::uint32_t slot, std::span<const std::byte> piece) {
     slots_.push_back(slot);
     if (!piece.empty()) pieces_.push_back(piece);
   }
-  /// Copies the bytes in pages and gives the pages back: all further pieces must be copied, too.
+  /// Copies the bytes in pages and gives the pages back. All further pieces must be copied, too.
   void leave_pages() {
     std::vector<std::byte> all(bytes());
     copy_to(all.data());

@@ -21,8 +21,8 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;  // between two looks at sockets
-constexpr std::uint16_t kCancelled = 0xffff;  // status of a refusal
+constexpr std::uint64_t kLookNs = 1'000'000;  // interval between two looks at sockets
+constexpr std::uint16_t kCancelled = 0xffff;  // status of a reply to a cancelled request
 
 /// In the order of kReplierCounters.
 enum class Counter : std::uint8_t {
@@ -46,9 +46,9 @@ static_assert(kReplierCounters.size() == static_cast<std::size_t>(Counter::count
 struct AskingClient {
   enum class State : std::uint8_t { connecting, flowing, gone };
   struct Open {
-    bool asked = false;  ///< waits for reply()
+    bool asked = false;  ///< the request waits for reply()
     std::uint64_t number = 0;
-    const OutgoingMessage* answer = nullptr;  ///< the reply is queued or partly sent; its place is not free
+    const OutgoingMessage* answer = nullptr;  ///< the reply is queued or partly sent; the place is not free
   };
 
   Replier::Client id = 0;
@@ -58,10 +58,10 @@ struct AskingClient {
   std::unique_ptr<MessageConnection> connection;
   State state = State::connecting;
   std::uint64_t since_ns = 0;
-  std::vector<Open> open = {};     // by place
-  std::uint64_t copied_bytes = 0;  // counted
+  std::vector<Open> open = {};     // requests by their place
+  std::uint64_t copied_bytes = 0;  // copied bytes that the counter contains
   std::uint64_t sent_bytes = 0;
-  bool active = false;  // used by ActiveList
+  bool active = false;  // ActiveList uses it
   bool speaks = false;  // the socket may have messages
 };
 
@@ -96,13 +96,13 @@ struct Replier::Inside {
   Listener listener;
   ConnectionTable<AskingClient> connections;
   SocketWatch watch;
-  ActiveList<AskingClient> active;      // those with work; the others are not visited
-  std::vector<AskingClient*> arriving;  // those that are not connected yet
-  bool short_of_credit = false;         // a client lacks credit; its socket may bring some
+  ActiveList<AskingClient> active;      // clients with work; poll() visits no others
+  std::vector<AskingClient*> arriving;  // clients that are not connected yet
+  bool short_of_credit = false;         // a client lacks credit; the next message on its socket may give some
   bool heard_all = true;
   std::unordered_map<Client, std::unique_ptr<AskingClient>> clients;  // their connections end before the ports
   std::vector<Client> ending;
-  std::vector<Dropped> dropped;  // for the next poll()
+  std::vector<Dropped> dropped;  // returned by the next poll()
   Client drawn = 0;
   std::uint64_t now_ns = 0;
   std::uint64_t looked_ns = 0;
@@ -142,7 +142,7 @@ Result<void> Replier::Inside::on_call(ControlSocket& guest, const formats::Contr
              .since_ns = now_ns};
   client->open.resize(most_requests);
   client->socket.say(accept);
-  client->speaks = true;  // messages behind its call are in the socket's own buffer
+  client->speaks = true;  // the socket's own buffer may have messages after the call
   active.add(*client);
   arriving.push_back(client.get());
   connections.put(*port, client->connection->number(), client.get());
@@ -164,7 +164,7 @@ void Replier::Inside::take_events(std::vector<Request>& requests) {
 }
 
 Result<void> Replier::Inside::read(AskingClient& client) {
-  // The socket's own buffer, which the watch does not see, may have more messages.
+  // The watch does not see the socket's own buffer, which may have more messages.
   client.speaks =
       !RODEO_TRY(client.socket.read([&](const formats::ControlMessage& message) { return on_message(client, message); }));
   return {};
@@ -254,7 +254,7 @@ Result<void> Replier::Inside::on_request(AskingClient& client, MessageConnection
     return std::unexpected(Error{"transport.protocol", "its request has a place above the limit"});
   if (incoming.head.type == formats::MessageType::cancel) return on_cancel(client, number);
   if (incoming.head.type != formats::MessageType::request)
-    return std::unexpected(Error{"transport.protocol", "it sent a reply without a request"});
+    return std::unexpected(Error{"transport.protocol", "it sent a reply, which only services send"});
   if (client.open[place].asked) return std::unexpected(Error{"transport.protocol", "its request has a place that is taken"});
   if (client.open[place].answer != nullptr && !client.open[place].answer->given)
     return std::unexpected(Error{"transport.protocol", "its request has a place whose reply is not sent yet"});
@@ -266,7 +266,7 @@ Result<void> Replier::Inside::on_request(AskingClient& client, MessageConnection
 
 Result<void> Replier::Inside::on_cancel(AskingClient& client, std::uint64_t number) {
   Open& open = client.open[static_cast<std::uint16_t>(number)];
-  if (!open.asked || open.number != number) return {};  // its reply is on the way
+  if (!open.asked || open.number != number) return {};  // the reply is on the way
   dropped.push_back({client.id, number});
   counters.add(Counter::unwanted_replies);
   answer(client, number, formats::MessageType::refusal, kCancelled, {}, nullptr, 0);

@@ -19,9 +19,9 @@ struct ReplierKeys {
   std::filesystem::path secret_file = {};
   std::uint32_t page_bytes = 64U << 10;
   std::uint32_t pages = 64;
-  std::uint32_t most_clients = 4096;  ///< at a time
+  std::uint32_t most_clients = 4096;  ///< limit of clients at a time
 
-  /// The settings of a replier of this name and service. Errors transport.secret_file, transport.no_secret.
+  /// Makes the settings of a replier of this name and service. Errors transport.secret_file, transport.no_secret.
   Result<ReplierSettings> replier(std::string name, std::string service) const;
 };
 

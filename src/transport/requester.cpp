@@ -21,11 +21,11 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;    // between two looks at sockets and time-outs
-constexpr std::uint64_t kCallNs = 200'000'000;  // between two looks at the bus
+constexpr std::uint64_t kLookNs = 1'000'000;    // interval between two looks at sockets and time-outs
+constexpr std::uint64_t kCallNs = 200'000'000;  // interval between two looks at the bus
 constexpr std::size_t kMostCopied = 32U << 10;
-constexpr int kMostCalls = 16;  // at one look: the called services must be read before hundreds more are called
-constexpr std::uint32_t kMostUnheard = 1000;  // looks in a row at which unread events may delay time-outs
+constexpr int kMostCalls = 16;                // calls at one look; the answers of these are read before the next calls
+constexpr std::uint32_t kMostUnheard = 1000;  // number of successive looks at which unread events may delay time-outs
 
 /// In the order of kRequesterCounters.
 enum class Counter : std::uint8_t {
@@ -52,26 +52,26 @@ constexpr Requester::Service service_of(Requester::Request request) {
 /// A service, with its open requests.
 struct AskedService {
   enum class State : std::uint8_t {
-    away,        ///< searched for on the bus
+    away,        ///< searched on the bus
     greeting,    ///< handshake
     called,      ///< waits for ACCEPT
     connecting,  ///< waits for the fabric's connection
     flowing,
     removed,
   };
-  /// The place of an open request.
+  /// The state of an open request.
   struct Pending {
     enum class State : std::uint8_t {
       free,
-      waiting,    ///< for its reply
-      ended,      ///< reported once the network has released its memory
-      abandoned,  ///< the caller gave up; the service still answers. Reported, or will be once its memory is free: `end`
+      waiting,    ///< waits for the reply
+      ended,      ///< is reported once the network has released the memory
+      abandoned,  ///< the caller gave up, the service still answers; reports `end` once the memory is free
     };
     State state = State::free;
-    bool keeps_memory = false;  // uncopied: the memory is the caller's
+    bool keeps_memory = false;  // the request was not copied; the caller owns the memory
     Requester::Request request = 0;
     std::uint64_t deadline_ns = 0;
-    OutgoingMessage* out = nullptr;  // until the network has released it
+    OutgoingMessage* out = nullptr;  // null after the network has released the message
     Requester::Reply end = {};
   };
 
@@ -86,14 +86,14 @@ struct AskedService {
   std::string said = {};  // code of the last trouble in the log
 
   std::vector<Pending> pending = {};
-  std::vector<std::uint16_t> places = {};  // free places
-  std::uint32_t drawn = 0;                 // number of requests so far, low 32 bits
+  std::vector<std::uint16_t> places = {};  // the free ones
+  std::uint32_t drawn = 0;                 // low 32 bits of the number of requests so far
   std::size_t under_way = 0;
-  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // earliest deadline of those that wait
+  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // earliest deadline of the waiting requests
 
-  bool active = false;     // used by ActiveList
+  bool active = false;     // ActiveList uses it
   bool speaks = false;     // the socket may have messages
-  bool unsettled = false;  // in the list of unconnected services
+  bool unsettled = false;  // the service is in the list of unconnected services
 };
 
 struct Requester::Inside {
@@ -136,21 +136,21 @@ struct Requester::Inside {
   FabricPorts ports{{}, PortSize::many};
   ConnectionTable<AskedService> connections;
   SocketWatch watch;
-  ActiveList<AskedService> active;                      // those with work; the others are not visited
-  std::vector<AskedService*> unsettled;                 // those that are away or connecting
-  bool short_of_credit = false;                         // a service gave too little credit; its socket may bring some
-  std::uint32_t unheard = 0;                            // looks since all events were read
-  std::vector<std::unique_ptr<AskedService>> services;  // their connections end before the ports
-  std::vector<Reply> ended;                             // for the next poll()
+  ActiveList<AskedService> active;                      // services with work; poll() visits no others
+  std::vector<AskedService*> unsettled;                 // services that are away or connecting
+  bool short_of_credit = false;                         // a service gave too little credit
+  std::uint32_t unheard = 0;                            // number of looks since all events were read
+  std::vector<std::unique_ptr<AskedService>> services;  // declared after the ports, so that the connections end first
+  std::vector<Reply> ended;                             // returned by the next poll()
   std::uint64_t now_ns = base::steady_now_ns();
   std::uint64_t looked_ns = 0;
-  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // of all services
+  std::uint64_t no_time_out_before_ns = UINT64_MAX;  // earliest deadline of all services
   base::CounterBlock<Counter> counters;
 };
 
 // ---- a connection
 
-// Calls the process that has the name on the bus, if it answers.
+// Searches the service's name on the bus, and calls the process if it answers.
 void Requester::Inside::call(AskedService& service) {
   service.called_ns = now_ns;
   const auto entry = look_up(settings.bus, service.name);
@@ -180,7 +180,7 @@ void Requester::Inside::read(AskedService& service) {
     return on_message(service, message);
   });
   if (!all) return broken(service, all.error());
-  service.speaks = !*all;  // the socket's own buffer, which the watch does not see, may have the rest
+  service.speaks = !*all;  // the watch does not see the socket's own buffer, which may have the rest
 }
 
 Result<void> Requester::Inside::on_message(AskedService& service, const formats::ControlMessage& message) {
@@ -197,7 +197,7 @@ Result<void> Requester::Inside::on_message(AskedService& service, const formats:
       return std::unexpected(Error{"transport.page_bytes", "its page size is not the one on the bus"});
     if (accept->pages == 0 || accept->pages > settings.most_requests)
       return std::unexpected(Error{"transport.protocol", "it accepts no requests, or too many"});
-    // All places are free: the requests of the last connection have ended with it.
+    // All places are free, because the requests of the last connection ended with it.
     service.places.clear();
     for (std::uint32_t place = accept->pages; place-- > 0;) service.places.push_back(static_cast<std::uint16_t>(place));
     service.state = State::connecting;
@@ -234,7 +234,7 @@ void Requester::Inside::broken(AskedService& service, const Error& why) {
   if (service.state == State::called || service.state == State::connecting) (void)service.caller.next_provider();
   const bool flowed = service.state == State::flowing;
   service.trouble = base::in_a_line(why);
-  if (flowed || service.said != why.code) {  // logs a repeated trouble once
+  if (flowed || service.said != why.code) {  // a repeated trouble is logged once
     base::log_warning("{} {} ({}); searching for it", service.name, flowed ? "is gone" : "cannot be asked", service.trouble);
     service.said = why.code;
   }
@@ -302,7 +302,7 @@ void Requester::Inside::look() {
   call_those_away();
 }
 
-// Services that take too long to connect become away again.
+// A service that takes too long to connect becomes `away` again.
 void Requester::Inside::settle() {
   std::erase_if(unsettled, [&](AskedService* service) {
     const bool settled = service->state == State::flowing || service->state == State::removed;
@@ -400,7 +400,7 @@ Result<void> Requester::Inside::on_reply(AskedService& service, MessageConnectio
   if (pending.state == Pending::State::abandoned) {
     if (incoming.head.type == MessageType::reply) counters.add(Counter::late_replies);
     if (pending.out != nullptr && pending.end.request != 0) {
-      pending.state = Pending::State::ended;  // answered before the network released the whole request
+      pending.state = Pending::State::ended;  // the answer came before the network released the whole request
     } else {
       free(service, pending);
     }
@@ -416,7 +416,7 @@ Result<void> Requester::Inside::on_reply(AskedService& service, MessageConnectio
   return {};
 }
 
-// The caller gave up. If the service has the request, it gets a cancellation and answers; until then the place is taken.
+// Gives up a request. If the service has it, the service gets a cancellation and answers. Until then the place is taken.
 void Requester::Inside::stop(AskedService& service, Pending& pending, Outcome outcome) {
   Reply reply{.request = pending.request, .service = service_of(pending.request), .outcome = outcome};
   if (pending.out != nullptr && !pending.out->given) {
@@ -465,7 +465,7 @@ void Requester::Inside::take_done(AskedService& service) {
   service.connection->take_done([&](OutgoingMessage& out) {
     if (out.head.type != formats::MessageType::request) return;
     Pending& pending = service.pending[place_of(out.tag)];
-    if (pending.request != out.tag) return;  // it was copied, and is answered already
+    if (pending.request != out.tag) return;  // the request was copied, and is answered already
     pending.out = nullptr;
     if (pending.state == Pending::State::ended) {
       tell(service, pending);

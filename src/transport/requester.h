@@ -20,16 +20,16 @@
 namespace rodeo::transport {
 
 struct RequesterSettings {
-  std::string name;                    ///< as services show it
-  std::filesystem::path bus = {};      ///< where services are found; empty: default_bus()
-  std::string provider = "auto";       ///< or one by name
+  std::string name;                    ///< name that services show
+  std::filesystem::path bus = {};      ///< directory of the bus; empty: default_bus()
+  std::string provider = "auto";       ///< name of the provider, or "auto" for the best
   std::string secret = {};             ///< empty: services need not prove theirs
-  std::uint32_t pages = 64;            ///< of each connection, for replies: each piece that is in flight or kept takes one
-  std::uint32_t most_requests = 1024;  ///< open with one service; a service may accept fewer
-  std::size_t most_reply_bytes = std::size_t{64} << 20;  ///< of one reply; a service that sends more is cut off
+  std::uint32_t pages = 64;            ///< pages for replies of each connection; a piece in flight or kept takes one page
+  std::uint32_t most_requests = 1024;  ///< limit of open requests to one service; the service may accept fewer
+  std::size_t most_reply_bytes = std::size_t{64} << 20;  ///< limit of one reply; a service that sends more is cut off
 };
 
-/// The result of counters().
+/// The counters that counters() returns.
 inline constexpr std::array<base::CounterInfo, 9> kRequesterCounters{{
     {"requests", "requests", "Requests that ask() accepted."},
     {"replies", "requests", "Of these, answered."},
@@ -42,15 +42,15 @@ inline constexpr std::array<base::CounterInfo, 9> kRequesterCounters{{
     {"reply_bytes", "bytes", "Bytes of the replies that were taken."},
 }};
 
-/// All functions by one thread, except counters(). Nothing blocks, except a look at the bus. The destructor ends all
-/// requests without a reply.
+/// One thread calls all functions except counters(). Only a search of the bus blocks. The destructor ends all requests
+/// without a reply.
 ///
 ///     const auto readout = requester.add("readout1.hlt");
 ///     requester.ask(readout, kFetch, bytes, 100ms);
 ///     for (;;) { replies.clear(); requester.poll(base::steady_now_ns(), replies); for (auto& reply : replies) ... }
 class Requester {
  public:
-  using Service = std::uint32_t;  ///< from 0, as add() gave it
+  using Service = std::uint32_t;  ///< number that add() returned; the first is 0
   using Request = std::uint64_t;  ///< unique
 
   explicit Requester(RequesterSettings settings);

@@ -20,7 +20,7 @@ Result<std::string> read_secret(const std::filesystem::path& file) {
                                  "`head -c 32 /dev/urandom | base64 > FILE; chmod 600 FILE` makes one"});
   };
   struct stat status{};
-  // Checked first: opening a pipe may block for ever.
+  // This check is the first, because opening a pipe may block for ever.
   if (::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return refused("cannot be read");
   std::ifstream in(file, std::ios::binary);
   if (!in) return refused("cannot be read");
@@ -43,9 +43,9 @@ Result<void> refuse_open_address(const std::string& address, const std::string& 
                                  "set secret_file, for both sides, or listen at 127.0.0.1"});
   if (is_wildcard(address))
     return std::unexpected(Error{"transport.address",
-                                 fmt::format("{} means all addresses of this host: peers need one", address),
+                                 fmt::format("{} means all addresses of this host, and peers need one address", address),
                                  {},
-                                 "name the one by which others reach it; `ip address` shows them"});
+                                 "name the address by which other hosts reach this one; `ip address` shows them"});
   return {};
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMostUnanswered = 64;
 constexpr std::chrono::milliseconds kMostPatience = std::chrono::hours{24};
-constexpr std::chrono::milliseconds kAnswerPatience{500};  // for a process that is on the bus
+constexpr std::chrono::milliseconds kAnswerPatience{500};  // for the answer of a process on the bus
 
 }  // namespace
 
@@ -57,7 +57,7 @@ Result<void> Sender::begin() {
   return std::unexpected(Error{"transport.protocol", "the router answered the claim with an unexpected message"});
 }
 
-// False: the process is not that of the entry.
+// False: another process than that of the entry answers.
 Result<bool> Sender::greet(const BusEntry& entry) {
   // A router with a limit on its rate may stop reading.
   RODEO_TRY(caller_.call(entry, settings_.secret, random_number(), ControlSocket::Peer::may_not_read));

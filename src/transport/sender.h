@@ -18,10 +18,10 @@
 namespace rodeo::transport {
 
 struct SenderSettings {
-  std::string name = "sender";     ///< as the router shows it
+  std::string name = "sender";     ///< name that the router shows
   std::filesystem::path bus = {};  ///< empty: default_bus()
   std::string secret = {};
-  std::chrono::milliseconds patience{10'000};  ///< for the claim, and for each answer
+  std::chrono::milliseconds patience{10'000};  ///< limit of the wait for the claim, and for each answer
 };
 
 /// Owns links to the front-ends of one router for its lifetime. One thread. Waits for each answer at most `patience`. A
@@ -40,15 +40,15 @@ class Sender {
   /// on the bus has all of them), transport.link_owned, transport.version, transport.secret, transport.closed.
   static Result<Sender> claim(SenderSettings settings, std::span<const Fid> links);
 
-  /// Sends and returns the number of the message; the next call sends what the connection does not take at once. Waits while
-  /// 64 are not answered. Errors transport.unknown_link (not claimed), router.front_end_message (more than 65,535 bytes),
-  /// transport.closed.
+  /// Sends a message and returns its number. What the connection does not accept at once is sent by the next call. Waits
+  /// while 64 messages are not answered. Errors transport.unknown_link (not claimed), router.front_end_message (more than
+  /// 65,535 bytes), transport.closed.
   Result<std::uint64_t> post(Fid link, std::span<const std::byte> message);
 
-  /// The next answer, in the order of post(). Nothing: no answer is outstanding.
+  /// Returns the next answer, in the order of post(), or nothing if no answer is outstanding.
   Result<std::optional<Answer>> next();
 
-  /// post() and its answer; answers to earlier messages are lost.
+  /// Calls post() and waits for the answer. Drops the answers to earlier messages.
   Result<std::vector<std::byte>> send(Fid link, std::span<const std::byte> message);
 
  private:
@@ -64,7 +64,7 @@ class Sender {
   Caller caller_;
   std::uint64_t posted_ = 0;
   std::uint64_t came_ = 0;      // answers received
-  std::deque<Answer> answers_;  // those that next() has not returned
+  std::deque<Answer> answers_;  // answers that next() has not returned
 };
 
 }  // namespace rodeo::transport

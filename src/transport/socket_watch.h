@@ -12,12 +12,12 @@ namespace rodeo::transport {
 /// One thread. A socket is watched until it is removed or closed.
 class SocketWatch {
  public:
-  /// ready() returns `whose`. Error transport.descriptors: the process or the user has no more descriptors.
+  /// ready() passes `whose` to visit(). Error transport.descriptors: the process or the user has no more descriptors.
   Result<void> add(const ControlSocket& socket, void* whose);
   void remove(const ControlSocket& socket);
 
   /// Calls visit(whose) for each socket for which next() would return something: a message, part of one, or the end. With
-  /// very many sockets, some wait for the next call; a socket whose data are not taken comes again. False: more sockets may
+  /// very many sockets, some wait for the next call; a socket whose data are not read appears again. False: more sockets may
   /// be ready.
   template <typename Visit>
   bool ready(Visit&& visit) {

@@ -14,9 +14,9 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 200'000'000;            // between two looks at the bus
-constexpr std::uint64_t kLeavingNs = 2'000'000'000;       // after leave(), until the last message or page
-constexpr std::uint64_t kLeavingFullNs = 10'000'000'000;  // the same, while our consumers have all pages
+constexpr std::uint64_t kLookNs = 200'000'000;            // interval between two looks at the bus
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;       // limit of the silence after leave()
+constexpr std::uint64_t kLeavingFullNs = 10'000'000'000;  // the same limit while our consumers have all pages
 
 }  // namespace
 
@@ -27,7 +27,7 @@ Subscriber::~Subscriber() { close(); }
 
 void Subscriber::progress(std::uint64_t now_ns) {
   now_ns_ = now_ns;
-  // Set here, not at the event: after a stall of this thread the event may be old.
+  // This is set here and not at the event, because the event may be old after a stall of this thread.
   if (std::exchange(heard_, false) || heard_ns_ == 0) heard_ns_ = now_ns;
   if (std::exchange(gave_back_, false)) gave_back_ns_ = now_ns;
   if (state_ == State::ended) return;
@@ -37,7 +37,7 @@ void Subscriber::progress(std::uint64_t now_ns) {
   if (leaving_ && (state_ != State::flowing || now_ns - std::max({left_ns_, heard_ns_, gave_back_ns_}) > patience)) {
     if (flowed_) {
       ++cut_off_;
-      base::log_warning("publisher {} did not say the end: chunks that it still had are not counted here", publisher_);
+      base::log_warning("publisher {} sent no END: the chunks that it still had are not counted here", publisher_);
     }
     close();
     state_ = State::ended;
@@ -79,7 +79,7 @@ void Subscriber::call(std::uint64_t now_ns) {
   }
 }
 
-// False: it cannot be called from this machine.
+// False: this machine cannot call the publisher.
 bool Subscriber::greet(const BusEntry& entry) {
   publisher_ = entry.name;
   if (const auto chosen = caller_.choose_provider(settings_.provider, entry, settings_.here); !chosen) {
@@ -137,8 +137,8 @@ Result<void> Subscriber::subscribe() {
                                  fmt::format("its pages have {} bytes: too few for a run", caller_.entry().page_bytes)});
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(caller_.provider()));
-  // Another publisher, or the same one restarted, does not know the pages taken so far. The session with the last one stands
-  // until the new one accepts.
+  // Another publisher, and the same one after a restart, do not know the pages taken so far. The session with the last
+  // publisher stands until the new one accepts.
   const bool goes_on = instance_ == caller_.entry().instance;
   wish_ = {.session = goes_on ? session_ : random_number(), .taken = goes_on ? taken_ : 0};
   const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });
@@ -196,8 +196,8 @@ bool Subscriber::on_event(const FabricPort& port, const FabricPort::Event& event
       ++connections_;
       if (connections_ > 1 && anew_) {
         base::log_warning(
-            "publisher {} is there again, begun anew: chunks that it had not sent are not counted here, and numbers of its "
-            "links may begin again",
+            "publisher {} is there again after a restart: chunks that it had not sent are not counted here, and "
+            "chunk numbers of its links may begin again",
             publisher_);
       } else if (connections_ > 1) {
         base::log_info("publisher {} is there again", publisher_);
@@ -221,7 +221,7 @@ bool Subscriber::on_event(const FabricPort& port, const FabricPort::Event& event
       end_once_all_came();
       break;
     case FabricPort::Event::What::broken:
-      read();  // reads an END that came before
+      read();  // an END may have come before
       if (port_ != nullptr) broken({"transport.closed", "the fabric's connection is gone"});
       break;
     case FabricPort::Event::What::sent: break;
@@ -275,7 +275,7 @@ void Subscriber::leave() {
 }
 
 void Subscriber::broken(Error why) {
-  // The provider may be the cause: the next one is tried before anything is logged.
+  // The provider may be the cause: the subscriber tries the next one before it logs anything.
   const bool tries_next = asked_provider_ && state_ != State::flowing && caller_.next_provider();
   if (!tries_next && state_ != State::flowing) next_publisher();
   trouble_ = base::in_a_line(why);
@@ -283,10 +283,10 @@ void Subscriber::broken(Error why) {
     base::log_warning("publisher {} is gone ({}); searching for it", publisher_, trouble_);
   } else if (tries_next) {
     base::log_info("publisher {}: {}; trying another network", publisher_, trouble_);
-  } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // logs a repeated trouble once
+  } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // a repeated trouble is logged once
     base::log_warning("publisher {}: {}; trying again", publisher_, trouble_);
   }
-  // These reasons do not go away without a change of the set-up.
+  // Only a change of the set-up removes these reasons.
   const bool refuses = why.code == "transport.secret" || why.code == "transport.version" || why.code == "transport.provider";
   if (!tries_next && refuses) refusal_ = Refusal{publisher_, why};
   if (!tries_next) last_end_ = std::move(why);

@@ -20,16 +20,16 @@
 namespace rodeo::transport {
 
 struct SubscriberSettings {
-  std::string name;              ///< as publishers show it
-  std::filesystem::path bus;     ///< where publishers are found
-  std::string provider = "tcp";  ///< to ask for; "auto": the fastest that both sides have
+  std::string name;              ///< name that publishers show
+  std::filesystem::path bus;     ///< directory of the bus
+  std::string provider = "tcp";  ///< the provider to ask for; "auto": the fastest that both sides have
   std::string secret = {};       ///< empty: publishers need not prove theirs
   std::uint32_t pages = 64;      ///< limit of pages in flight; a publisher may allow fewer
-  bool monitor = false;          ///< loses chunks instead of delaying the publisher
+  bool monitor = false;          ///< a monitor loses chunks instead of delaying the publisher
   bool unbuffered = false;       ///< pages are sent as soon as they contain a run
   bool trigger_list = false;     ///< subscribes to the trigger list instead of links
-  std::string publisher = {};    ///< of this name; empty: any that has the links
-  Here here = Here::look();      ///< the networks of this machine
+  std::string publisher = {};    ///< name of the wanted publisher; empty: any publisher of the links
+  Here here = Here::look();      ///< networks of this machine
 };
 
 /// One thread.
@@ -41,57 +41,57 @@ class Subscriber {
   Subscriber(const Subscriber&) = delete;
   Subscriber& operator=(const Subscriber&) = delete;
 
-  /// Finds the publisher, connects, subscribes, reads its messages and gives it credit. Does not block, except for a look at
-  /// the bus.
+  /// Finds the publisher, connects, subscribes, reads its messages and gives it credit. Blocks only while it reads the bus.
   void progress(std::uint64_t now_ns);
 
-  /// True if the event belongs to this subscriber's connection; it is then handled.
+  /// Handles the event if it belongs to this subscriber's connection, and then returns true.
   bool on_event(const FabricPort& port, const FabricPort::Event& event);
 
-  /// A received page. Its slot is the caller's until give_back().
+  /// A received page. The caller owns its slot until give_back().
   struct Received {
     std::uint32_t slot = 0;
     std::span<const std::byte> bytes;
-    std::uint64_t session = 0;  ///< sessions() at that time
+    std::uint64_t session = 0;  ///< sessions() when the page arrived
   };
   std::optional<Received> next();
   void give_back(std::uint32_t slot);
-  /// Reuses the slots that were given back: call it now and then, best after several.
+  /// Posts the slots that were given back. Call it now and then, best after several pages.
   void replenish() {
     if (state_ == State::flowing) give_credit(quarter());
   }
 
-  /// While held, no credit is given: the publisher waits.
+  /// While held, the subscriber gives no credit, so the publisher waits.
   void hold(bool held) { held_ = held; }
 
-  /// Reports that a page is malformed: the connection is made anew, if it still exists.
+  /// Reports a malformed page. Makes the connection of that page anew, if it still exists.
   void refuse(const std::string& why);
 
-  /// Asks the publisher for the rest, then for the end. Does not wait for a publisher that sends nothing for two seconds,
-  /// nor for consumers that hold all pages and return none for ten seconds.
+  /// Asks the publisher for the rest and the end. Stops waiting for a publisher that sends nothing for two seconds, and for
+  /// consumers that hold all pages and return none for ten seconds.
   void leave();
 
-  /// All pages are taken, and the publisher has sent its end or is not waited for.
+  /// True if all pages are taken, and the publisher has sent its end or the wait for it is over.
   bool ended() const { return state_ == State::ended && received_.empty(); }
   bool flowing() const { return state_ == State::flowing; }
 
-  /// The losses of the publisher's process, from its END.
+  /// The losses of the publisher's process, as its END gives them.
   const std::vector<formats::ControlLoss>& losses() const { return losses_; }
 
-  /// Changes when a new session begins; its counts, clock and page numbers begin at 0.
+  /// Changes when a new session begins. The counts, clock and page numbers of a new session begin at 0.
   std::uint64_t sessions() const { return sessions_; }
-  std::uint64_t connections() const { return connections_; }  ///< so far
-  /// Sessions that ended without the publisher's END: it died, gave this subscriber up, or was not waited for.
+  std::uint64_t connections() const { return connections_; }  ///< number of connections so far
+  /// The number of sessions that ended without the publisher's END, because the publisher died, gave this subscriber up, or
+  /// took too long.
   std::uint64_t cut_off() const { return cut_off_; }
-  /// Slots of the memory; 0 before the first session.
+  /// The number of slots of the memory; 0 before the first session.
   std::uint32_t pages() const { return static_cast<std::uint32_t>(slots_.size()); }
   std::uint32_t page_bytes() const { return page_bytes_; }
-  /// In the clock of progress().
+  /// The time of the last sign of life, in the clock of progress().
   std::uint64_t last_heard_ns() const { return heard_ns_; }
   const std::string& publisher() const { return publisher_; }
-  /// Why there is no connection now, as text for people; empty while there is one.
+  /// The reason why there is no connection now, as text for people; empty while there is one.
   const std::string& trouble() const { return trouble_; }
-  /// The reason why the last connection ended, if no other followed: a publisher that refuses tells it.
+  /// The reason why the last connection ended, if no other followed. A publisher that refuses this subscriber gives it.
   const std::optional<Error>& last_end() const { return last_end_; }
   /// A publisher on the bus that refuses this subscriber for a permanent reason (secret, version, network).
   struct Refusal {
@@ -102,7 +102,7 @@ class Subscriber {
 
  private:
   enum class State : std::uint8_t {
-    away,        ///< looks at the bus
+    away,        ///< searches the bus
     greeting,    ///< TCP connect and handshake
     subscribed,  ///< waits for ACCEPT
     connecting,  ///< waits for the fabric's connection
@@ -133,19 +133,19 @@ class Subscriber {
   FabricPorts& ports_;
   std::string publisher_;
   bool asked_provider_ = false;
-  std::size_t attempts_ = 0;                 // failed publishers since one flowed: the next attempt is at the next one
-  std::map<std::string, std::string> said_;  // by publisher: code of the last trouble in the log
+  std::size_t attempts_ = 0;                 // failures since data flowed last; selects the publisher to try
+  std::map<std::string, std::string> said_;  // code of the last trouble in the log, for each publisher
 
   State state_ = State::away;
   struct Wish {
     std::uint64_t session = 0;
     std::uint64_t taken = 0;
   };
-  Wish wish_;  // the request; becomes ours when it is accepted
+  Wish wish_;  // the session that is asked for; session_ takes it over when it is accepted
   std::uint64_t session_;
-  std::uint64_t instance_ = 0;  // of the session's publisher
-  bool anew_ = false;           // its publisher did not know the last session
-  bool flowed_ = false;         // in this session
+  std::uint64_t instance_ = 0;  // publisher's instance in this session
+  bool anew_ = false;           // the publisher did not know the last session
+  bool flowed_ = false;         // data have flowed in this session
   std::uint64_t cut_off_ = 0;
   std::uint64_t sessions_ = 0;
   std::uint64_t connections_ = 0;
@@ -161,18 +161,18 @@ class Subscriber {
   std::vector<std::uint32_t> free_;  // slots that can be posted
   std::uint64_t window_ = 0;         // limit of pages in flight: the smaller one of both sides
   std::uint64_t posted_ = 0;         // receives on this connection
-  std::uint64_t told_ = 0;           // part of posted_ that the publisher knows of
+  std::uint64_t told_ = 0;           // part of posted_ that the publisher knows
   std::uint64_t came_ = 0;           // pages on this connection
   std::uint64_t taken_ = 0;          // pages of this session
-  std::uint64_t told_taken_ = 0;     // part of taken_ that the publisher knows of
+  std::uint64_t told_taken_ = 0;     // part of taken_ that the publisher knows
   std::vector<formats::ControlLoss> losses_;
-  std::optional<std::uint64_t> last_;  // pages in all, from END
+  std::optional<std::uint64_t> last_;  // number of all pages, from END
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t heard_ns_ = 0;
   std::uint64_t gave_back_ns_ = 0;
-  bool heard_ = false;      // since progress()
-  bool gave_back_ = false;  // since progress()
+  bool heard_ = false;      // progress() clears it
+  bool gave_back_ = false;  // progress() clears it
   bool held_ = false;
   bool leaving_ = false;
   std::uint64_t left_ns_ = 0;

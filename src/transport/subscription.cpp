@@ -57,7 +57,7 @@ void PageRing::unsend() {
   given_ = done_;
 }
 
-// A page that the subscriber acknowledged may still be on the network: its acknowledgement may come before the event `sent`.
+// The acknowledgement of a page may come before the event `sent`: the page may still be on the network.
 void PageRing::free_slots() {
   for (; done_ < taken_ && !on_network_[done_ % slots()]; ++done_) taken_chunks_ = chunks_[done_ % slots()];
   given_ = std::max(given_, done_);
@@ -86,7 +86,7 @@ bool Subscription::append(std::size_t position, std::uint32_t count, const Chunk
     formats::NetworkPageWriter* const writer = ring_.writer();
     if (writer == nullptr) {
       if (!wish_.monitor) return false;
-      // The subscriber counts them as well: it sees a gap before the next run.
+      // The subscriber counts these chunks too, because it sees a gap before the next run.
       dropped_chunks_ += run.count - from.chunk;
       state.skips_rest = run.more_follows;
       return true;

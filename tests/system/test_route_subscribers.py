@@ -127,7 +127,7 @@ def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
     (rodeo.directory / "net.toml").write_text(READOUT)
     for secret, why in (
         ((), "the subscriber has none"),
-        (("--set", "readout.input.secret_file=other"), "the secret of the subscriber is another"),
+        (("--set", "readout.input.secret_file=other"), "the secrets of the subscriber and the publisher differ"),
     ):
         done = rodeo(
             "readout", "net.toml", "--seconds", scaled(1), "--json", "-", "--set", "readout.input.wait=600s", *secret

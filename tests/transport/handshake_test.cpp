@@ -140,8 +140,7 @@ TEST(Handshake, AnotherSecretIsRefused) {
   EXPECT_FALSE(publisher.handshake.done());
   ASSERT_TRUE(publisher.error);
   EXPECT_EQ(publisher.error->code, "transport.secret");
-  EXPECT_EQ(publisher.refused_with(),
-            "transport.secret: the secret of the subscriber is another than that of the publisher");
+  EXPECT_EQ(publisher.refused_with(), "transport.secret: the secrets of the subscriber and the publisher differ");
   ASSERT_TRUE(subscriber.error);
   EXPECT_EQ(subscriber.error->code, "transport.secret");
   EXPECT_THAT(subscriber.error->what, HasSubstr("the publisher refuses the subscriber: the secret of the subscriber"));
@@ -158,7 +157,7 @@ TEST(Handshake, APublisherThatProvesWronglyIsRefused) {
   ASSERT_TRUE(subscriber.error);
   EXPECT_EQ(subscriber.error->code, "transport.secret");
   EXPECT_FALSE(subscriber.handshake.done());
-  EXPECT_THAT(subscriber.refused_with(), HasSubstr("the secret of the publisher is another"));
+  EXPECT_THAT(subscriber.refused_with(), HasSubstr("the secrets of the publisher and the subscriber differ"));
 }
 
 TEST(Handshake, EveryBitOfAProofCounts) {

@@ -12,13 +12,13 @@
 namespace rodeo::transport::fabric {
 namespace {
 
-constexpr std::size_t kCompletions = 8192;  // of a queue
+constexpr std::size_t kCompletions = 8192;  // size of a queue
 constexpr std::size_t kCompletionsOfMany = 512;
-// Ends of one queue, for `many`. libfabric looks at each end of a queue that it reads, so one queue for thousands is slow;
-// each queue that has events costs a system call.
+// Ends of one queue, for `many`. libfabric looks at each end of a queue that it reads, so one queue for thousands of ends is
+// slow. Each queue that has events costs a system call.
 constexpr std::size_t kEndsOfMany = 16;
 constexpr std::size_t kMostParts = 8;
-constexpr std::uint32_t kPollsBetweenLooks = 256;  // looks at connections; each takes a system call
+constexpr std::uint32_t kPollsBetweenLooks = 256;  // polls between two looks at connections; each look takes a system call
 
 }  // namespace
 
@@ -26,8 +26,8 @@ Error failure(std::string code, const std::string& doing, long status, std::stri
   return {std::move(code), "cannot " + doing + ": " + fi_strerror(static_cast<int>(-status)), {}, std::move(next)};
 }
 
-// A queue of an RDMA device has room for all operations of its ends: an overflow ends all of them. Queues of `many` are for
-// tcp, and grow.
+// A queue of an RDMA device has room for all operations of its ends, because an overflow ends all of them. Queues of `many`
+// belong to tcp, and grow.
 Result<LibfabricPort::Queue*> LibfabricPort::queue_with_room(std::size_t operations) {
   const bool many = size_ == PortSize::many;
   for (const auto& queue : queues_) {
@@ -131,7 +131,7 @@ bool LibfabricPort::send(Connection number, std::uint32_t slot, std::span<const 
   if (!of.connected || of.broken) return false;
   std::array<iovec, kMostParts> vectors;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    vectors[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};  // libfabric's type is not const; it only reads
+    vectors[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};  // libfabric only reads
   std::array<void*, kMostParts> descriptors;
   descriptors.fill(of.descriptor());
   Operation& operation = of.operations[slot];

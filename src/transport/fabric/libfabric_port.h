@@ -57,20 +57,20 @@ class LibfabricPort : public FabricPort {
 
  protected:
   struct End;
-  /// The operation of one slot: libfabric uses the context until the operation completes.
+  /// The operation of one slot. libfabric uses the context until the operation completes.
   struct Operation {
-    fi_context2 context;  // first member: a completion points to it
+    fi_context2 context;  // must be the first member, because a completion points to it
     End* end = nullptr;
     std::uint32_t slot = 0;
     bool sending = false;
-    bool arrived = false;  // received, while an earlier receive is not
+    bool arrived = false;  // the page was received before that of an earlier receive
     std::uint32_t bytes = 0;
   };
   /// The completions of some ends.
   struct Queue {
     Owned<fid_cq> completions;
     std::size_t ends = 0;
-    std::size_t operations = 0;  // that the ends may have in progress
+    std::size_t operations = 0;  // limit of the operations that the ends may have in progress
     bool hot = false;            // the queue is in hot_
   };
   struct End {
@@ -78,7 +78,7 @@ class LibfabricPort : public FabricPort {
     Queue* queue = nullptr;
     std::span<std::byte> memory;
     std::size_t slot_bytes = 0;
-    Owned<fid_mr> region;  // if the provider wants memory registered
+    Owned<fid_mr> region;  // set if the provider wants memory registered
     Owned<fid_av> peers;
     Owned<fid_ep> endpoint;
     fi_addr_t peer = FI_ADDR_UNSPEC;
@@ -112,7 +112,7 @@ class LibfabricPort : public FabricPort {
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<End>> ends_;  // by number; empty: the number is free
+  std::vector<std::unique_ptr<End>> ends_;  // indexed by the number; empty: the number is free
 
  private:
   Result<Queue*> queue_with_room(std::size_t operations);
@@ -125,14 +125,14 @@ class LibfabricPort : public FabricPort {
   void arrived(End& end, Operation& operation, std::size_t bytes);
   void take_errors(Queue& queue);
 
-  std::vector<std::unique_ptr<End>> closed_;  // until their last operation completes
-  std::deque<Event> events_;                  // for the next poll()
+  std::vector<std::unique_ptr<End>> closed_;  // kept until the last operation of each completes
+  std::deque<Event> events_;                  // returned by the next poll()
   const PortSize size_;
-  base::UniqueFd ready_;      // `many`: the queues' descriptors
-  std::vector<Queue*> hot_;   // for the next poll(): queues that may have events
-  std::vector<Queue*> read_;  // for this poll()
+  base::UniqueFd ready_;      // for `many`: watches the queues' descriptors
+  std::vector<Queue*> hot_;   // queues that may have events; the next poll() reads them
+  std::vector<Queue*> read_;  // queues that this poll() reads
   std::uint32_t polls_ = 0;
-  std::size_t unsettled_ = 0;  // ends that are not connected yet
+  std::size_t unsettled_ = 0;  // number of ends that are not connected yet
 };
 
 /// For providers whose endpoints connect to each other (tcp, verbs). `listen`: empty if no peer will connect.

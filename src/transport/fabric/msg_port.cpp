@@ -1,5 +1,5 @@
-// Endpoints that connect to each other. The publisher has one that listens; a token says which end a new connection belongs
-// to.
+// Endpoints that connect to each other. The publisher has one endpoint that listens. A token names the end to which a new
+// connection belongs.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -44,7 +44,7 @@ class MsgPort final : public LibfabricPort {
   }
 
   ~MsgPort() override {
-    ends_.clear();  // before their queue
+    ends_.clear();  // the ends must go before their queue
   }
 
   FabricAddress address(Connection /*end*/) const override { return {}; }
@@ -147,7 +147,7 @@ class MsgPort final : public LibfabricPort {
     }
   }
 
-  // A peer connects. It is rejected unless it presents the token of an expected end.
+  // Handles a peer that connects. Rejects the peer unless it presents the token of an expected end.
   void requested(Info info, std::span<const std::uint8_t> data) {
     const auto known = std::ranges::find_if(expected_, [&](const Expected& one) {
       return data.size() >= one.token.size() && std::memcmp(data.data(), one.token.data(), one.token.size()) == 0;

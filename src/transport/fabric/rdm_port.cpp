@@ -12,7 +12,7 @@
 namespace rodeo::transport::fabric {
 namespace {
 
-/// libfabric names its memory PID:DOMAIN:ENDPOINT; 0 for any other name.
+/// Reads PID from libfabric's name of shared memory, PID:DOMAIN:ENDPOINT. Returns 0 for any other name.
 pid_t owner_of(const std::string& name) {
   pid_t pid = 0;
   const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
@@ -22,7 +22,7 @@ pid_t owner_of(const std::string& name) {
   return named ? pid : 0;
 }
 
-/// A killed process leaves 16 MiB of shared memory behind; the next process that uses the provider removes it.
+/// Removes the 16 MiB of shared memory that each killed process left behind.
 void remove_what_the_dead_left() {
   std::error_code failure;
   for (std::filesystem::directory_iterator file("/dev/shm", failure), end; !failure && file != end;
@@ -58,7 +58,7 @@ class RdmPort final : public LibfabricPort {
     return {};
   }
 
-  // A publisher that receives no pages needs no address here.
+  // A publisher receives no pages, so it needs no address here.
   Result<void> connect(Connection number, const FabricAddress& publisher, const FabricToken& /*token*/) override {
     End& of = end(number);
     if (!publisher.empty()) RODEO_TRY(reach(of, publisher));
