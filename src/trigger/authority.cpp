@@ -6,7 +6,7 @@
 namespace rodeo::trigger {
 namespace {
 
-/// Triggers accepted per call when no clock sets their number.
+/// Limit of triggers accepted per call when no clock sets their number.
 constexpr std::uint64_t kBurst = 4096;
 constexpr std::uint64_t kHoldNs = 100'000'000;
 
@@ -43,16 +43,16 @@ void TriggerAuthority::set_peer(Follower follower, unsigned ready, bool busy, st
   if (ready > 0) ledger_.set_limit(follower, ledger_.position(follower) + room);
 }
 
-/// With mutex_ held.
+/// The caller holds mutex_.
 void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uint64_t now_ns) {
-  // Triggers until now are offered without the new follower. A follower that leaves gets no further ones: it would not
-  // process them.
+  // Triggers until now are offered without the new follower. A follower that leaves would not process further triggers, so
+  // it gets none.
   if (ready > 0 && !ledger_.is_ready(follower) && started()) advance_locked(now_ns);
   ledger_.set_ready(follower, ready);
   start_if_ready(now_ns);
 }
 
-/// With mutex_ held. The time of triggers begins as soon as the first could be offered.
+/// The caller holds mutex_. The time of triggers begins as soon as the first one could be offered.
 void TriggerAuthority::start_if_ready(std::uint64_t now_ns) {
   if (started() || held_ || !enough_ready()) return;
   start_ns_ = now_ns_ = bucket_at_ns_ = block_since_ns_ = step_since_ns_ = now_ns;
@@ -65,7 +65,7 @@ TriggerAuthority::Now TriggerAuthority::now() const {
   return {plan_.accepted(), started() ? now_ns_ - start_ns_ : 0, plan_.ecrs()};
 }
 
-/// Ends the blocks and steps that are over by then. They end at a time; an event has the numbers of its time of acceptance.
+/// Ends the blocks and steps that are over at this time. An event has the numbers of the time of its acceptance.
 void TriggerAuthority::mark_until(std::uint64_t time_ns) {
   const auto go_on = [&](std::chrono::nanoseconds period, std::uint64_t& since_ns, std::uint16_t& number) {
     const auto length = static_cast<std::uint64_t>(period.count());
@@ -168,8 +168,8 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     const std::uint64_t due = plan_.due_ns();
     ++report_.offered;
     if (room == 0) {
-      // A follower that was full before was busy for the whole interval; one that became full, since the first trigger
-      // without room.
+      // A follower that was full before this interval was busy for all of it. Another one was busy from the first trigger
+      // for which it had no room.
       if (held_up++ == 0 && busy_ns == 0) busy_ns = now_ns - due;
     } else if (!dead_at(due)) {
       last_accepted_ns_ = due;
@@ -183,7 +183,7 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   if (held_up > 0 || busy_ns > 0) ledger_.held_up(held_up, busy_ns);
 }
 
-/// Simple dead time, then the leaky bucket: if not dead, the trigger goes into the bucket.
+/// Applies simple dead time, then the leaky bucket. If the trigger is not dead, it goes into the bucket.
 bool TriggerAuthority::dead_at(std::uint64_t time_ns) {
   if (plan_.accepted() > 0 && time_ns - last_accepted_ns_ < static_cast<std::uint64_t>(settings_.simple_dead_time.count())) {
     ++report_.vetoed_simple;

@@ -26,7 +26,7 @@ namespace {
 
 using namespace protocol;
 
-constexpr std::size_t kReadBytes = 128 << 10;  // at most this much is buffered: two of the largest messages
+constexpr std::size_t kReadBytes = 128 << 10;  // size of the buffer: two of the largest messages
 constexpr std::string_view kExtension = ".trigger";
 
 std::unexpected<Error> failed(std::string_view what, const std::string& where, int error) {
@@ -158,7 +158,7 @@ Result<TriggerAddress> TriggerAddress::parse(const std::string& text) {
   unsigned port = 0;
   const auto [end, error] = std::from_chars(address.port_.data(), address.port_.data() + address.port_.size(), port);
   if (error != std::errc{} || end != address.port_.data() + address.port_.size() || port > 65535)
-    return wrong(fmt::format("`{}` is no port", address.port_));
+    return wrong(fmt::format("`{}` is not a port", address.port_));
   if (address.host_.empty()) return wrong("the host is missing");
   return address;
 }
@@ -173,7 +173,7 @@ Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patienc
   }
   const auto found = RODEO_TRY(resolve(host_, port_, text_, 0));
   int error = ENOENT;
-  const auto deadline = std::chrono::steady_clock::now() + patience;  // for all addresses together
+  const auto deadline = std::chrono::steady_clock::now() + patience;  // covers all addresses together
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     base::UniqueFd socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) {

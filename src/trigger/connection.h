@@ -28,13 +28,12 @@ class TriggerConnection {
   explicit operator bool() const { return static_cast<bool>(socket_); }
   void close() { *this = TriggerConnection(); }
 
-  /// Reads what has arrived, as far as there is room; false if the peer is gone. Messages that arrived before can still be
-  /// taken.
+  /// Reads what has arrived, as far as there is room. False: the peer is gone; next() still returns earlier messages.
   bool receive();
-  /// The next whole message; nothing if none is complete yet. After an error the connection must end.
+  /// Returns the next whole message, or nothing if none is complete yet. After an error the connection must end.
   std::expected<std::optional<protocol::Message>, protocol::Wrong> next();
 
-  /// Sends as much as the socket takes and keeps the rest; false if the peer is gone.
+  /// Sends as much as the socket accepts and keeps the rest. False: the peer is gone.
   bool send(const protocol::Message& message);
   bool flush();
   std::size_t unsent_bytes() const { return out_.size() - sent_; }
@@ -42,23 +41,23 @@ class TriggerConnection {
   /// Begins the transport's handshake.
   void greet(transport::Handshake::Side side, const std::string& secret);
   bool greets() const { return handshake_.has_value(); }
-  /// Takes the peer's part of the handshake and answers it. Errors transport.secret, transport.version, transport.protocol:
-  /// the connection must end.
+  /// Reads the peer's part of the handshake and answers it. After an error the connection must end: transport.secret,
+  /// transport.version, transport.protocol.
   Result<void> on_greeting(const protocol::Greeting& greeting);
-  /// Both sides know the secret.
+  /// True if both sides know the secret.
   bool greeted() const { return handshake_ && handshake_->done(); }
 
  private:
   base::UniqueFd socket_;
   std::vector<std::byte> in_;
   std::size_t have_ = 0;  // bytes in in_
-  std::size_t read_ = 0;  // of these
+  std::size_t read_ = 0;  // part of have_ that next() has returned
   std::vector<std::byte> out_;
-  std::size_t sent_ = 0;  // of out_
+  std::size_t sent_ = 0;  // part of out_ that the socket has accepted
   std::optional<transport::Handshake> handshake_;
 };
 
-/// Where an authority listens: "NAME" is a Unix socket in the runtime directory, "HOST:PORT" is TCP.
+/// The address at which an authority listens: "NAME" is a Unix socket in the runtime directory, "HOST:PORT" is TCP.
 class TriggerAddress {
  public:
   /// Error trigger.address.
@@ -67,18 +66,19 @@ class TriggerAddress {
   const std::string& text() const { return text_; }
   bool is_tcp() const { return !port_.empty(); }
 
-  /// The secret of an authority at this address, from its file; empty for a Unix socket, which needs none. Errors
-  /// transport.secret_file; transport.no_secret: other hosts reach the address, and no file is named. `key`: of the file.
+  /// Reads the secret of an authority at this address from a file. Empty for a Unix socket, which needs no secret. `key`
+  /// names the file's key in messages. Errors transport.secret_file; transport.no_secret: other hosts reach the address, and
+  /// no file is named.
   Result<std::string> secret(const std::filesystem::path& file, std::string_view key = "secret_file") const;
 
-  /// A connected non-blocking socket; waits at most `patience`. Error trigger.socket.
+  /// Returns a connected non-blocking socket. Waits at most `patience`. Error trigger.socket.
   Result<base::UniqueFd> connect(std::chrono::milliseconds patience) const;
 
-  /// A listening non-blocking socket; port 0 takes a free one. Removes its name at the end.
+  /// A listening non-blocking socket. Port 0 stands for any free port. The destructor removes the socket's name.
   struct Listener {
     base::UnixEndpoint named;  ///< valid for a Unix socket
     base::UniqueFd tcp;
-    std::string where = {};  ///< for people: the path, or HOST:PORT with the real port
+    std::string where = {};  ///< the path, or HOST:PORT with the real port, for messages
 
     int socket() const { return named ? named.get() : tcp.get(); }
   };
@@ -88,10 +88,10 @@ class TriggerAddress {
  private:
   std::string text_;
   std::string host_;
-  std::string port_;  // empty: Unix
+  std::string port_;  // empty for a Unix socket
 };
 
-/// The next waiting connection; no descriptor if none waits.
+/// Returns the next waiting connection, or no descriptor.
 base::UniqueFd accept_connection(const TriggerAddress::Listener& listener);
 
 /// The address of the other end of a connection, for people.

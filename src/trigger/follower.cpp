@@ -16,12 +16,12 @@ namespace {
 using namespace protocol;
 using namespace std::chrono_literals;
 
-constexpr auto kAgain = 500ms;  // between attempts to connect
+constexpr auto kAgain = 500ms;  // interval between attempts to connect
 constexpr auto kConnectPatience = 1s;
 constexpr auto kHeartbeat = 500ms;
-constexpr auto kStateEvery = 1ms;  // while functions are ready and room becomes free
+constexpr auto kStateEvery = 1ms;  // interval of STATE while functions are ready and room becomes free
 constexpr auto kIdle = 100ms;
-constexpr std::uint64_t kHeldForNs = 50'000'000;  // half of the authority's hold: then it must be renewed
+constexpr std::uint64_t kHeldForNs = 50'000'000;  // half of the authority's hold; the hold must then be renewed
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void TriggerFollower::done(Follower follower, std::uint64_t count) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t before = ledger_.room();
     ledger_.done(follower, count);
-    // The thread looks each millisecond; it is woken if the authority may use up the granted room before.
+    // The thread looks each millisecond. This wakes it if the authority may use up the granted room before.
     const std::uint64_t room = ledger_.room();
     const std::uint64_t known = granted_ - std::min(granted_, received_);
     much = room > before && known < room / 2;
@@ -88,7 +88,7 @@ bool TriggerFollower::hold(std::uint64_t now_ns) {
     const std::lock_guard lock(mutex_);
     if (!welcome_) return true;  // no triggers can come
     if (held_ == hold_ && hold_ != 0 && now_ns - held_at_ns_ < kHeldForNs) return true;
-    if (held_ != hold_) return false;  // requested already
+    if (held_ != hold_) return false;  // the hold is already requested
     ++hold_;
   }
   wake_.wake();
@@ -195,17 +195,17 @@ void TriggerFollower::follow(TriggerConnection connection) {
       }
     }
     const auto now = Clock::now();
-    if (!here) return say_lost("its connection has ended");
-    if (now - heard > timeout_) return say_lost(fmt::format("nothing has come from it for {} ms", timeout_.count()));
+    if (!here) return say_lost("the connection has ended");
+    if (now - heard > timeout_) return say_lost(fmt::format("nothing has arrived from it for {} ms", timeout_.count()));
     const bool heartbeat = now - told >= kHeartbeat;
-    if (!tell(connection, heartbeat)) return say_lost("its connection has ended");
+    if (!tell(connection, heartbeat)) return say_lost("the connection has ended");
     if (heartbeat) told = now;
   }
 }
 
 State TriggerFollower::state() const {
   State state{.ready = static_cast<std::uint16_t>(ledger_.ready_functions()), .busy = ledger_.any_busy(), .hold = hold_};
-  // Granted room is never taken back; followers that are not ready discard the triggers.
+  // Granted room stays granted. Followers that are not ready discard the triggers.
   state.granted = std::max(granted_, received_ + ledger_.room());
   return state;
 }
@@ -223,7 +223,7 @@ bool TriggerFollower::tell(TriggerConnection& connection, bool heartbeat) {
   return connection.send(now);
 }
 
-/// The process ends for this reason if it never followed.
+/// Keeps the reason of a refusal. If this process never followed, it ends with that reason.
 void TriggerFollower::refused_for(const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (link_.connections != 0) return;
@@ -270,13 +270,13 @@ bool TriggerFollower::on_message(TriggerConnection& connection, const Message& m
   }
   const auto* triggers = std::get_if<Triggers>(&message);
   if (triggers == nullptr || !welcome_) {
-    why = "it sent a message that is not an authority's to send";
+    why = "it sent an unexpected message";
     return false;
   }
   return on_triggers(*triggers, why);
 }
 
-/// With mutex_ held.
+/// The caller holds mutex_.
 bool TriggerFollower::on_triggers(const Triggers& triggers, std::string& why) {
   std::uint64_t count = 0;
   for (const TriggerRange& range : triggers.ranges) count += range.count;
@@ -291,7 +291,7 @@ bool TriggerFollower::on_triggers(const Triggers& triggers, std::string& why) {
   for (std::size_t i = 0; i < triggers.ranges.size(); ++i) {
     const auto of = provable_.trigger(L1Id{triggers.ranges[i].l1id});
     if (triggers.firsts[i] != FirstTrigger{of.bcid, of.trigger_type}) {
-      why = fmt::format("BCID or type of trigger {:#x} are not those of seed {}", triggers.ranges[i].l1id, settings_.seed);
+      why = fmt::format("BCID or type of trigger {:#x} do not follow from seed {}", triggers.ranges[i].l1id, settings_.seed);
       return false;
     }
   }

@@ -20,9 +20,9 @@ namespace rodeo::trigger {
 
 struct TriggerFollowerSettings {
   std::string address = {};                ///< in the form of TriggerAddress
-  std::string name = {};                   ///< of this process
-  std::string system = {};                 ///< must be the authority's
-  std::uint64_t seed = 1;                  ///< of provable payload; must be the authority's
+  std::string name = {};                   ///< name of this process
+  std::string system = {};                 ///< must be equal to the authority's
+  std::uint64_t seed = 1;                  ///< seed of provable payload; must be equal to the authority's
   std::filesystem::path secret_file = {};  ///< required if the address is beyond this host
   unsigned functions = 1;
 };
@@ -30,7 +30,7 @@ struct TriggerFollowerSettings {
 /// Connects, and reconnects, in its own thread. Without an authority there are no triggers; everything else works.
 class TriggerFollower final : public TriggerHub {
  public:
-  /// Does not wait for the authority. Throws SetupError: trigger.address, transport.no_secret, transport.secret_file.
+  /// Does not wait for the authority. Throws SetupError trigger.address, transport.no_secret or transport.secret_file.
   explicit TriggerFollower(TriggerFollowerSettings settings);
   ~TriggerFollower() override;
 
@@ -42,8 +42,7 @@ class TriggerFollower final : public TriggerHub {
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
 
-  /// Error trigger.refused, if the authority has refused this process and it never followed. The thread tries again
-  /// nevertheless.
+  /// Error trigger.refused if the authority has refused this process and it never followed. The thread still tries again.
   std::optional<Error> refused() const;
 
  private:
@@ -67,16 +66,16 @@ class TriggerFollower final : public TriggerHub {
   base::Wake wake_;
   std::atomic<bool> stop_{false};
 
-  // Guarded by mutex_:
+  // mutex_ guards the members below.
   TriggerReport report_;
   TriggerLinkReport link_;
   std::optional<Error> refused_;
   bool welcome_ = false;        // the connection is usable
   std::uint64_t received_ = 0;  // triggers of this connection
-  std::uint64_t granted_ = 0;   // as told to the authority
+  std::uint64_t granted_ = 0;   // room that the authority knows
   std::uint64_t expected_ = 0;  // next sequence number
-  std::uint32_t hold_ = 0;      // the hold that we requested
-  std::uint32_t held_ = 0;      // the authority's answer
+  std::uint32_t hold_ = 0;      // number of the hold that we requested
+  std::uint32_t held_ = 0;      // number of the hold that the authority answered
   std::uint64_t held_at_ns_ = 0;
   std::uint64_t time_ns_ = 0;
   std::uint64_t first_time_ns_ = 0;

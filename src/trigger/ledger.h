@@ -12,28 +12,29 @@
 
 namespace rodeo::trigger {
 
-/// Triggers are counted by their index in the ledger, from 0. Not thread-safe: its hub locks.
+/// Counts triggers by their index in the ledger; the first index is 0. Not thread-safe: its hub locks.
 class TriggerLedger {
  public:
   using Follower = std::size_t;
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-  /// A function of this process has a capacity. A follower elsewhere (at `peer`) has a limit instead. A name that was here
-  /// before keeps its statistics.
+  /// Adds a follower. A function of this process has a capacity. A follower in another process (at `peer`) has a limit
+  /// instead. A follower whose name was here before keeps its statistics.
   Follower join(std::string name, std::uint64_t capacity, std::string peer = {});
   void leave(Follower follower);
   /// Sets the number of ready functions of the follower (0: not ready). A follower that becomes ready starts behind the last
   /// trigger.
   void set_ready(Follower follower, unsigned functions);
   void set_busy(Follower follower, bool busy) { followers_[follower].busy = busy; }
-  /// A follower elsewhere takes no trigger from this index on. A limit below its position counts as its position.
+  /// Sets the first trigger that a follower in another process may not take. A limit below its position counts as its
+  /// position.
   void set_limit(Follower follower, std::uint64_t limit);
   void done(Follower follower, std::uint64_t count);
 
   bool is_ready(Follower follower) const { return followers_[follower].ready > 0; }
   bool is_busy(Follower follower) const { return followers_[follower].busy; }
   bool any_busy() const { return std::ranges::any_of(followers_, &State::busy); }
-  /// The index of the trigger that take() returns next.
+  /// Returns the index of the trigger that take() returns next.
   std::uint64_t position(Follower follower) const { return followers_[follower].taken; }
   bool here(const std::string& name) const;
   unsigned ready_functions() const { return ready_; }
@@ -43,12 +44,12 @@ class TriggerLedger {
   void append(const TriggerRange& range);
   std::uint64_t take(Follower follower, std::uint64_t most, std::vector<TriggerRange>& out);
 
-  /// Number of triggers for which every ready follower has room; 0 if none is ready.
+  /// Returns the number of triggers for which every ready follower has room, or 0 if none is ready.
   std::uint64_t room() const;
   /// Counts offered triggers, and time, for each follower without room.
   void held_up(std::uint64_t triggers, std::uint64_t ns);
 
-  /// Adds the followers that are present, or left after they counted something.
+  /// Adds the followers that are present, and those that have left with counts.
   void report(TriggerReport& report) const;
 
  private:
@@ -68,7 +69,7 @@ class TriggerLedger {
   void forget();
 
   std::vector<State> followers_;
-  std::deque<Entry> entries_;  // from the oldest that a follower still needs
+  std::deque<Entry> entries_;  // begins with the oldest trigger that a follower still needs
   std::uint64_t end_ = 0;
   unsigned ready_ = 0;
 };

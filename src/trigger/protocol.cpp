@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kRangeBytes = 24;
 constexpr std::size_t kMarkBytes = 12;
-constexpr std::uint16_t kBegins = 1;  // flag of TRIGGERS
+constexpr std::uint16_t kBegins = 1;  // flag in TRIGGERS
 constexpr std::uint16_t kBunchCrossings = 3564;
 
-/// Reserved bytes.
+/// Stands for reserved bytes.
 template <typename T>
 struct Zero {};
 
@@ -31,7 +31,7 @@ class Reader {
   void expect(bool good) { good_ = good_ && good; }
 
   std::size_t left() const { return bytes_.size(); }
-  /// All values were there, and no bytes are left.
+  /// True if all values were there and no bytes are left.
   bool whole() const { return good_ && bytes_.empty(); }
   bool good() const { return good_; }
 
@@ -66,7 +66,7 @@ class Reader {
     bytes_ = bytes_.subspan(size);
     expect(std::ranges::all_of(text, base::printable));
   }
-  /// All bytes that are left.
+  /// Takes all bytes that are left.
   void take(std::vector<std::byte>& bytes) {
     bytes.assign(bytes_.begin(), bytes_.end());
     bytes_ = {};
@@ -143,7 +143,7 @@ void fields(auto& io, M& m) {
   }
 }
 
-/// Checks the values of a complete message; empty if they are possible.
+/// Checks the values of a complete message. Returns an empty text if they are possible.
 Wrong wrong_in(const Hello& hello) {
   if (hello.functions == 0 || hello.functions > kMostFunctions) return "a HELLO with no or too many functions";
   return hello.name.empty() ? "a HELLO without name" : "";
@@ -162,7 +162,7 @@ Wrong wrong_in(const Greeting& greeting) { return greeting.control.empty() ? "an
 
 Wrong wrong_in(const State& state) { return state.ready > kMostFunctions ? "a STATE of too many functions" : ""; }
 
-/// Also numbers the ranges.
+/// Checks the ranges and numbers them.
 Wrong wrong_in(Triggers& triggers) {
   std::uint64_t sequence = triggers.sequence;
   for (std::size_t i = 0; i < triggers.ranges.size(); ++i) {

@@ -42,7 +42,7 @@ struct Welcome {
   std::uint32_t timeout_ms = 0;
   std::uint64_t sequence = 0;
   std::string name = {};
-  std::vector<TriggerMark> marks = {};  ///< the last changes of luminosity block and scan step, oldest first
+  std::vector<TriggerMark> marks = {};  ///< latest changes of luminosity block and scan step, oldest first
   bool operator==(const Welcome&) const = default;
 };
 
@@ -54,7 +54,7 @@ struct Refused {
 };
 
 struct State {
-  std::uint16_t ready = 0;  ///< functions
+  std::uint16_t ready = 0;  ///< number of ready functions
   bool busy = false;
   std::uint32_t hold = 0;
   std::uint64_t granted = 0;
@@ -74,8 +74,8 @@ struct Triggers {
   std::uint32_t ecrs = 0;
   std::uint32_t held = 0;
   bool begins = false;                    ///< the sequence may skip numbers after the last message
-  std::vector<TriggerRange> ranges = {};  ///< consecutive, from `sequence` on
-  std::vector<FirstTrigger> firsts = {};  ///< of each range
+  std::vector<TriggerRange> ranges = {};  ///< consecutive ranges; the first begins at `sequence`
+  std::vector<FirstTrigger> firsts = {};  ///< one for each range
   bool operator==(const Triggers&) const = default;
 };
 
@@ -85,7 +85,7 @@ struct Greeting {
   bool operator==(const Greeting&) const = default;
 };
 
-/// Why a peer without the right secret is refused.
+/// The text in a REFUSED to a peer that lacks the right secret.
 inline constexpr std::string_view kOtherSecret = "both sides need the same secret, and their secrets differ";
 
 using Message = std::variant<Hello, Welcome, Refused, State, Triggers, Greeting>;
@@ -99,7 +99,7 @@ struct Header {
 using Wrong = std::string_view;
 
 std::expected<Header, Wrong> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
-/// Decodes a whole body, and checks every length and number in it.
+/// Decodes a whole body. Checks every length and number in it.
 std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body);
 /// Appends header and body. Cuts texts to kMostText and replaces unprintable characters by `?`. The caller MUST NOT pass
 /// more than kMostRanges ranges.

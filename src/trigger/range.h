@@ -10,10 +10,10 @@ namespace rodeo::trigger {
 
 /// Triggers of one ECR period.
 struct TriggerRange {
-  std::uint64_t sequence = 0;  ///< of the first, counted from the authority's begin
-  std::uint32_t l1id = 0;      ///< of the first, with the ECR counter
+  std::uint64_t sequence = 0;  ///< sequence number of the first trigger; the authority begins with 0
+  std::uint32_t l1id = 0;      ///< extended L1 id of the first trigger
   std::uint32_t count = 0;
-  std::uint32_t orbit = 0;  ///< at the time of the first
+  std::uint32_t orbit = 0;  ///< orbit at the time of the first trigger
   std::uint32_t epoch = 0;  ///< number of wraps of the ECR counter
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
@@ -30,10 +30,10 @@ struct TriggerRange {
 
 /// The luminosity block and scan step from this trigger on.
 struct TriggerMark {
-  std::uint64_t id = 0;  ///< as TriggerRange::id_of()
+  std::uint64_t id = 0;  ///< TriggerRange::id_of() of this trigger
   std::uint16_t lumi_block = 0;
   std::uint16_t scan_step = 0;
-  std::uint64_t sequence = 0;  ///< of that trigger, at the authority; followers do not receive it
+  std::uint64_t sequence = 0;  ///< sequence number of this trigger at the authority; followers do not receive it
   bool operator==(const TriggerMark&) const = default;
 };
 

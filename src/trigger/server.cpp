@@ -19,13 +19,13 @@ using namespace protocol;
 using namespace std::chrono_literals;
 
 constexpr auto kBatch = 500us;  // triggers of this interval are sent together
-constexpr auto kIdle = 20ms;    // while no follower is ready
+constexpr auto kIdle = 20ms;    // interval while no follower is ready
 constexpr auto kHeartbeat = 500ms;
 constexpr std::chrono::milliseconds kMostForHello{5000};
 constexpr auto kAcceptPause = 100ms;
 constexpr std::size_t kMostPeers = 256;
-constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not read: its further triggers wait in the ledger
-constexpr std::uint64_t kMostAhead = 1 << 20;   // highest number of triggers that count as granted at a time
+constexpr std::size_t kMostUnsent = 256 << 10;  // limit for one follower; its further triggers wait in the ledger
+constexpr std::uint64_t kMostAhead = 1 << 20;   // limit of the triggers that count as granted
 constexpr std::uint64_t kMostPerTurn = 1 << 16;
 
 }  // namespace
@@ -54,7 +54,7 @@ void TriggerServer::run() {
   base::set_thread_name("trigger server");
   std::vector<pollfd> polled;
   while (!stop_.load(std::memory_order_relaxed)) {
-    // Out of descriptors: new connections wait, triggers go on. poll() ignores a descriptor of -1.
+    // Without free descriptors, new connections wait and triggers continue. poll() ignores a descriptor of -1.
     polled.assign({{wake_.get(), POLLIN, 0}, {Clock::now() < accept_from_ ? -1 : listener_.socket(), POLLIN, 0}});
     bool ready = false;
     for (const Peer& peer : peers_) {
@@ -66,7 +66,8 @@ void TriggerServer::run() {
     const timespec patience{0, static_cast<long>(wait.count())};
     (void)::ppoll(polled.data(), polled.size(), &patience, nullptr);
     auto poll = polled.begin() + 2;
-    // All peers are read before any is answered: one that left makes room for a new one with the same name.
+    // The server reads all peers before it answers any, because a peer that left makes room for a new one with the same
+    // name.
     for (Peer& peer : peers_) {
       if ((poll++)->revents != 0) listen_to(peer);
     }
@@ -80,7 +81,7 @@ void TriggerServer::run() {
       }
       // A follower may be stopped for `timeout`; a connection without a HELLO has less time.
       const auto limit = peer.name.empty() ? std::min(settings_.timeout, kMostForHello) : settings_.timeout;
-      if (Clock::now() - peer.heard > limit) drop(peer, fmt::format("nothing has come from it for {} ms", limit.count()));
+      if (Clock::now() - peer.heard > limit) drop(peer, fmt::format("nothing has arrived from it for {} ms", limit.count()));
     }
     std::erase_if(peers_, [](const Peer& peer) { return peer.gone; });
   }
@@ -94,7 +95,7 @@ void TriggerServer::accept_peers() {
     std::string where = peer_of(socket.get());
     peers_.push_back({.connection = TriggerConnection(std::move(socket)), .where = std::move(where), .heard = Clock::now()});
   }
-  // A follower too many is refused at once.
+  // Refuses a follower above the limit at once.
   if (base::UniqueFd socket = accept_connection(listener_)) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     TriggerConnection(std::move(socket)).send(Refused{.reason = Reason::too_many, .why = "there are too many followers"});
@@ -120,8 +121,8 @@ void TriggerServer::listen_to(Peer& peer) {
     peer.heard = Clock::now();
   }
   if (here) return;
-  if (peer.ready > 0 || peer.name.empty()) return drop(peer, "its connection has ended");
-  // It had no ready functions.
+  if (peer.ready > 0 || peer.name.empty()) return drop(peer, "the connection has ended");
+  // The follower had no ready functions.
   peer.gone = true;
   base::log_info("trigger follower {} ({}) has left", peer.name, peer.where);
   authority_.leave(peer.follower);
@@ -135,7 +136,7 @@ bool TriggerServer::on_message(Peer& peer, const Message& message) {
     on_state(peer, *state);
     return true;
   }
-  complain(peer, "it sent a message that is not a follower's to send");
+  complain(peer, "it sent an unexpected message");
   return false;
 }
 
@@ -178,7 +179,8 @@ bool TriggerServer::admit(Peer& peer) {
   if (hello.system != settings_.system)
     return refuse(peer, Reason::system, fmt::format("its system is `{}` and this one `{}`", hello.system, settings_.system));
   if (hello.seed != settings_.seed)
-    return refuse(peer, Reason::seed, fmt::format("its cards have seed {} and those here {}", hello.seed, settings_.seed));
+    return refuse(peer, Reason::seed,
+                  fmt::format("its cards have seed {} and the cards here {}", hello.seed, settings_.seed));
   const auto follower = hello.name == settings_.name ? std::nullopt : authority_.join_peer(hello.name, peer.where);
   if (!follower) return refuse(peer, Reason::name_taken, fmt::format("the name `{}` is taken", hello.name));
   peer.follower = *follower;
@@ -206,7 +208,7 @@ void TriggerServer::on_state(Peer& peer, const State& state) {
   authority_.set_peer(peer.follower, state.ready, state.busy, room, now);
 }
 
-/// Sends all new triggers; false if the peer is gone.
+/// Sends all new triggers. False: the peer is gone.
 bool TriggerServer::tell(Peer& peer) {
   bool all = false;
   while (!all && peer.connection.unsent_bytes() <= kMostUnsent) {
@@ -233,7 +235,7 @@ bool TriggerServer::send(Peer& peer, bool answers_hold) {
   do {
     const auto some = left.first(std::min(left.size(), kMostRanges));
     left = left.subspan(some.size());
-    // With the last message, everything accepted before the hold is sent.
+    // The last message contains the end of everything accepted before the hold.
     if (answers_hold && left.empty()) peer.held = peer.hold;
     triggers_.held = peer.held;
     triggers_.begins = peer.begins && !some.empty();

@@ -1,4 +1,5 @@
-// The authority's side of the trigger protocol: any number of followers in other processes; none is trusted to answer.
+// The authority's side of the trigger protocol. It serves any number of followers in other processes, and does not rely on
+// their answers.
 #pragma once
 
 #include <atomic>
@@ -20,9 +21,9 @@ namespace rodeo::trigger {
 
 struct TriggerServerSettings {
   std::string address;                     ///< in the form of TriggerAddress
-  std::string name;                        ///< of this process
-  std::string system = {};                 ///< what followers must name
-  std::uint64_t seed = 1;                  ///< of provable payload: BCID and trigger type follow from it
+  std::string name;                        ///< name of this process
+  std::string system = {};                 ///< system that followers must name
+  std::uint64_t seed = 1;                  ///< seed of provable payload, from which BCID and trigger type follow
   std::filesystem::path secret_file = {};  ///< required if other hosts reach the address
   std::chrono::milliseconds timeout{60'000};
 };
@@ -36,7 +37,7 @@ class TriggerServer {
 
   /// The address at which it listens, for people and (TCP) for followers.
   const std::string& where() const { return listener_.where; }
-  /// Any thread.
+  /// Any thread may call it.
   void report(TriggerReport& report) const;
 
  private:
@@ -44,17 +45,17 @@ class TriggerServer {
 
   struct Peer {
     TriggerConnection connection;
-    std::string name = {};   // empty: no follower yet
-    std::string where = {};  // for messages
+    std::string name = {};   // empty before its HELLO was accepted
+    std::string where = {};  // address, for messages
     std::optional<protocol::Hello> hello = {};
     TriggerHub::Follower follower = 0;
     Clock::time_point heard = {};
     Clock::time_point told = {};
-    std::uint64_t sent = 0;     // triggers, since the begin of the connection
-    std::uint64_t granted = 0;  // highest value that it sent
-    std::uint64_t end = 0;      // sequence number after the last one sent
-    std::uint32_t hold = 0;     // requested
-    std::uint32_t held = 0;     // answered
+    std::uint64_t sent = 0;     // triggers sent on this connection
+    std::uint64_t granted = 0;  // highest grant of the follower
+    std::uint64_t end = 0;      // sequence number behind the last trigger sent
+    std::uint32_t hold = 0;     // number of the hold that the follower requested
+    std::uint32_t held = 0;     // number of the hold that we answered
     unsigned ready = 0;
     bool begins = false;
     bool gone = false;

@@ -11,15 +11,14 @@
 
 namespace rodeo::trigger {
 
-/// The hub that all functions of a process follow. Time is an argument (steady nanoseconds), so that tests can set it.
-/// Thread-safe; no call blocks.
+/// The hub that all functions of a process follow. Time is an argument (steady nanoseconds), so that tests can set it. Any
+/// thread may call it, and no call blocks.
 class TriggerHub {
  public:
   using Follower = TriggerLedger::Follower;
   virtual ~TriggerHub() = default;
 
-  /// Adds a follower with room for `capacity` unfinished triggers. At this number it is busy. It counts only once it is
-  /// ready.
+  /// Adds a follower with room for `capacity` unfinished triggers; with so many it is busy. It counts only once it is ready.
   Follower join(std::string name, std::uint64_t capacity) {
     const std::lock_guard lock(mutex_);
     return ledger_.join(std::move(name), capacity);
@@ -39,14 +38,13 @@ class TriggerHub {
     const std::lock_guard lock(mutex_);
     ledger_.done(follower, count);
   }
-  /// Busy for a reason other than its capacity.
+  /// Makes the follower busy for a reason other than its capacity, or ends this.
   virtual void set_busy(Follower follower, bool busy) {
     const std::lock_guard lock(mutex_);
     ledger_.set_busy(follower, busy);
   }
-  /// For 100 ms from the last call on, no triggers are offered, and this is not dead time: functions that are switched off
-  /// one after the other end with the same trigger. True once everything accepted before can be taken and nothing else
-  /// comes.
+  /// Offers no triggers for 100 ms from the last call on; this is not dead time. Functions that are switched off one after
+  /// the other so end with the same trigger. True once everything accepted before can be taken and nothing else comes.
   virtual bool hold(std::uint64_t now_ns) = 0;
   virtual TriggerReport report() const = 0;
 
@@ -70,8 +68,8 @@ class TriggerSource {
   }
   void done(std::uint64_t count) { hub_.done(follower_, count); }
   void set_busy(bool busy) { hub_.set_busy(follower_, busy); }
-  /// The function is being switched off. Once this is true and take() returns nothing, the function has the same triggers as
-  /// all others.
+  /// Call it while the function is being switched off. Once it returns true and take() returns nothing, the function has the
+  /// same triggers as all others.
   bool hold() { return hub_.hold(base::steady_now_ns()); }
 
  private:

@@ -456,8 +456,8 @@ TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
   const std::vector<std::pair<protocol::Message, std::string>> bad{
       {protocol::Triggers{.begins = true, .ranges = {{0, 0, 101, 0}}, .firsts = {{}}}, "more triggers than it was granted"},
       {protocol::Triggers{.sequence = 5, .ranges = {{5, 0, 1, 0}}, .firsts = {{}}}, "where 0 comes next"},
-      {protocol::Triggers{.begins = true, .ranges = {{0, 0, 1, 0}}, .firsts = {{1, 1}}}, "are not those of seed 1"},
-      {protocol::State{}, "not an authority's to send"},
+      {protocol::Triggers{.begins = true, .ranges = {{0, 0, 1, 0}}, .firsts = {{1, 1}}}, "do not follow from seed 1"},
+      {protocol::State{}, "an unexpected message"},
   };
   for (const auto& [message, why] : bad) {
     base::UniqueFd socket;
