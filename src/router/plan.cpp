@@ -27,12 +27,12 @@ std::expected<RouterPlan, settings::ConfigurationErrors> plan_router(const setti
   constexpr std::size_t kMostName = 64 - std::string_view(".front_ends").size();
   if (plan.settings.front_ends.enabled && plan.settings.name.size() > kMostName)
     return std::unexpected(settings::ConfigurationErrors{
-        {"config.bad_value", fmt::format("the name of a router with a way to front-ends has at most {} letters", kMostName),
+        {"config.bad_value", fmt::format("the name of a router with front_ends has at most {} letters", kMostName),
          router.where(), "choose a shorter one"}});
   if (plan.settings.front_ends.enabled && input.type() != "card")
     return std::unexpected(settings::ConfigurationErrors{
-        {"config.bad_value", "the way to front-ends goes through cards, and [router.input] has none",
-         router.table("front_ends")->where(), "leave enabled out, or read cards: type = \"card\""}});
+        {"config.bad_value", "front_ends needs cards, and [router.input] has none", router.table("front_ends")->where(),
+         "leave enabled out, or read cards: type = \"card\""}});
   plan.settings.input = {.type = input.type(), .parameters = input.parameters(), .where = input.where()};
   return plan;
 }

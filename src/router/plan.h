@@ -16,7 +16,7 @@ struct RouterPlan {
   std::string configuration_sha256 = {};  ///< settings::configuration_sha256()
 };
 
-/// The settings from a configuration with a [router]. Returns all errors at once.
+/// Makes the settings from a configuration with a [router]. Returns all errors at once.
 std::expected<RouterPlan, settings::ConfigurationErrors> plan_router(const settings::Configuration& configuration);
 
 }  // namespace rodeo::router

@@ -12,7 +12,7 @@
 namespace rodeo::router {
 namespace {
 
-// After give_up(), for a stream that does not end.
+// Limit of the wait after give_up(), for a stream that does not end.
 constexpr std::uint64_t kLastPatienceNs = 1'000'000'000;
 
 }  // namespace
@@ -124,8 +124,8 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
     refused_since_ns_ = 0;
     return true;
   }
-  // The time starts when the run begins to end, or with the last progress: one page of the input may fill many of the
-  // publisher's.
+  // The time starts when the run begins to end, or at the last progress: one page of the input may fill many pages of the
+  // publisher.
   const std::uint64_t taken = publisher_.pages_taken();
   if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
   taken_ = taken;
@@ -138,7 +138,7 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
   return given_up_;
 }
 
-/// Runs until everything is taken, or nothing was taken for `grace`.
+/// Runs until everything is taken, or until nothing was taken for `grace`.
 void Reader::send_what_is_left() {
   publisher_.end();
   base::Backoff backoff;
@@ -162,7 +162,7 @@ std::string Reader::failure() const {
 }
 
 ReaderStatus Reader::status() const {
-  // Downstream first, so that everything sent is already counted as read.
+  // Reads the counters at the end of the path first, so that everything sent is already counted as read.
   ReaderStatus out{.name = name_, .trigger_list = settings_.trigger_list};
   out.subscribers = publisher_.subscribers();
   out.counters = publisher_.counters();

@@ -23,7 +23,7 @@ class Reader {
  public:
   struct Settings {
     std::string thread_name;
-    int cpu = -1;  ///< pinned to this CPU unless negative
+    int cpu = -1;  ///< CPU to which the thread is pinned; negative: none
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     bool trigger_list = false;
     bool waits = false;  ///< checks until every link has a subscriber
@@ -38,16 +38,17 @@ class Reader {
   void start();
   void join();
 
-  /// The input starts: ends the check for subscribers.
+  /// Call it when the input starts: ends the check for subscribers.
   void stop_waiting() { waits_.store(false, std::memory_order_relaxed); }
 
-  /// The run is ending: a subscriber that takes nothing for `grace` is no longer waited for. Any thread.
+  /// Call it when the run ends: the reader stops waiting for a subscriber that takes nothing for `grace`. Any thread may
+  /// call it.
   void end() { ending_.store(true, std::memory_order_relaxed); }
-  /// Stops waiting for subscribers; chunks that they have not taken are counted. Any thread.
+  /// Stops waiting for subscribers, and counts the chunks that they have not taken. Any thread may call it.
   void give_up() { told_to_give_up_.store(true, std::memory_order_relaxed); }
 
-  // Any thread, any time.
-  bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }  ///< true without `waits`, too
+  // Any thread may call these functions at any time.
+  bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }  ///< also true without `waits`
   bool stream_ended() const { return stream_ended_.load(std::memory_order_acquire); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   std::string failure() const;
@@ -71,7 +72,7 @@ class Reader {
   base::CounterBlock<ReaderCounter> counters_;
   std::optional<std::uint64_t> told_changes_;  ///< the publisher's wanted_changes() when `wanted_` was updated
   WantedLinks wanted_;
-  std::uint64_t refused_since_ns_ = 0;  ///< for the current page; 0: not refused yet
+  std::uint64_t refused_since_ns_ = 0;  ///< time of the first refusal of the current page; 0: the page was not refused
   std::uint64_t taken_ = 0;             ///< pages_taken() at the last refusal
   bool given_up_ = false;               ///< the subscriber takes nothing: its chunks are counted and dropped
   std::atomic<bool> ending_{false};

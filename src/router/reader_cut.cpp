@@ -17,7 +17,7 @@ constexpr int kBelowConnector = 36;
 ReaderLinks by_channel(std::span<const Fid> links, std::span<const std::size_t> groups) {
   ReaderLinks channels;
   std::size_t group = 0;
-  std::size_t first_of_group = 0;  // of `channels`
+  std::size_t first_of_group = 0;  // index into `channels`
   for (std::size_t at = 0; at < links.size(); ++at) {
     if (group + 1 < groups.size() && at == groups[group + 1]) {
       ++group;
@@ -32,7 +32,7 @@ ReaderLinks by_channel(std::span<const Fid> links, std::span<const std::size_t> 
   return channels;
 }
 
-/// The number of readers of each channel: each further reader goes to the channel with most links a reader.
+/// Returns the number of readers of each channel. Each further reader goes to the channel with most links per reader.
 std::vector<std::size_t> shares(const ReaderLinks& channels, std::size_t readers) {
   std::vector<std::size_t> given(channels.size(), 1);
   for (std::size_t left = readers - channels.size(); left > 0; --left) {

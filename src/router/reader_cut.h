@@ -11,15 +11,15 @@
 
 namespace rodeo::router {
 
-using ReaderLinks = std::vector<std::vector<Fid>>;  ///< of each reader, in the input's order
+using ReaderLinks = std::vector<std::vector<Fid>>;  ///< the links of each reader, in the input's order
 
-/// Makes one reader for each DMA channel of each card - the links of a group (DataInput::link_groups()) with the same
-/// detector and connector -, in the order of the links. With `readers` above 0: this number; the links of a channel are
-/// divided evenly, and no reader has links of two channels. Errors: router.no_links; router.readers (fewer than channels, or
-/// more than links).
+/// Makes one reader for each DMA channel of each card, in the order of the links. The links of a channel are a group
+/// (DataInput::link_groups()) with the same detector and connector. With `readers` above 0, makes this number: divides the
+/// links of a channel evenly, and gives no reader links of two channels. Errors: router.no_links; router.readers (fewer than
+/// channels, or more than links).
 Result<ReaderLinks> cut_into_readers(std::span<const Fid> links, std::span<const std::size_t> groups, std::uint32_t readers);
 
-/// The link of the trigger list of the first card: virtual, not a fibre of any card.
+/// Returns the link of the trigger list of the first card. This link is virtual, not a fibre of any card.
 Fid trigger_list_fid(std::span<const Fid> links);
 
 }  // namespace rodeo::router

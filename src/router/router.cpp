@@ -17,7 +17,7 @@
 namespace rodeo::router {
 namespace {
 
-/// Returns the input from the factory, or its error with the place of its table.
+/// Returns the input that the factory made. An error gets the place of its table.
 std::unique_ptr<DataInput> input_of(const InputSettings& settings, const base::ComponentRegistry& registry) {
   auto made = registry.make_input(settings.type, settings.parameters);
   if (made) return *std::move(made);

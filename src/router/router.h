@@ -15,15 +15,15 @@
 
 namespace rodeo::router {
 
-/// One run of one router process. All functions are called by one thread.
+/// One run of one router process. One thread calls all functions.
 ///
 ///   Router router(settings, registry);     // throws SetupError
 ///   router.start();
 ///   while (router.phase() != Phase::stopped) { router.step(); sleep(10ms); }
 class Router {
  public:
-  /// Makes the input and its readers, which enter themselves on the bus. Throws SetupError: unknown input, no links,
-  /// impossible number of readers, no secret, a name that is taken, or an error of the input.
+  /// Makes the input and its readers, which enter themselves on the bus. Throws SetupError if the input is unknown or fails,
+  /// has no links, or has links for another number of readers, and if a secret is missing or a name is taken.
   Router(RouterSettings settings, const base::ComponentRegistry& registry);
 
   /// Stops the run if it is still active, and waits for its end.
@@ -32,17 +32,16 @@ class Router {
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  /// Starts the readers, and the input unless it waits for subscribers. Throws SetupError; then everything started is
-  /// stopped again.
+  /// Starts the readers, and the input unless it waits for subscribers. If this fails, stops what was started and throws
+  /// SetupError.
   void start();
 
-  /// Advances the run: start of the input, its failure, the end. Call it ten to a hundred times a second. Does not block for
-  /// long.
+  /// Advances the run: start of the input, its failure, the end. Call it ten to a hundred times a second. It returns soon.
   void step();
 
   /// Tells the input to stop; step() does the rest. Repeated calls are harmless.
   void stop();
-  /// stop() was called.
+  /// True after stop().
   bool stopping() const { return stopping_; }
   /// After stop(): gives up chunks that subscribers have not taken, and counts them.
   void give_up();
@@ -50,7 +49,7 @@ class Router {
   Phase phase() const { return phase_; }
   RouterStatus status() const;
 
-  /// Messages for the user since the last call.
+  /// Returns the messages for the user since the last call.
   std::vector<std::string> take_messages();
 
   const RouterSettings& settings() const { return settings_; }
@@ -62,15 +61,15 @@ class Router {
   void join();
 
   RouterSettings settings_;
-  // Destroyed in reverse order: readers use the input's streams.
+  // The destructor goes from the last to the first: readers use the input's streams.
   std::unique_ptr<DataInput> input_;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::unique_ptr<FrontEndServer> front_ends_;
   bool stopping_ = false;
   Phase phase_ = Phase::prepared;
   bool waiting_ = false;
-  std::uint64_t start_ns_ = 0;  ///< of the input; 0: not started
-  std::uint64_t end_ns_ = 0;    ///< of the data flow; 0: still flowing
+  std::uint64_t start_ns_ = 0;  ///< start of the input; 0: not started
+  std::uint64_t end_ns_ = 0;    ///< end of the data flow; 0: data flow
   std::string failure_;
   RouterStatus previous_;
   std::vector<std::string> messages_;

@@ -46,10 +46,10 @@ struct LinkStatus {
 };
 
 struct ReaderStatus {
-  std::string name;  ///< of its publisher
+  std::string name;  ///< name of its publisher
   bool trigger_list = false;
   std::vector<LinkStatus> links = {};
-  std::vector<NamedCounter> counters = {};  ///< of the reader and its publisher
+  std::vector<NamedCounter> counters = {};  ///< counters of the reader and its publisher
   std::vector<transport::Publisher::Subscriber> subscribers = {};
   double input_memory_fill = 0;  ///< fraction of the input's memory with unread data, or pages in use by the reader, 0 to 1
   double cpu_seconds = 0;
@@ -79,10 +79,10 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FrontEnd
     {"rate_waits", "messages", "Messages to front-ends that waited because their link had reached its rate limit."},
 }};
 
-/// The way to the front-ends.
+/// The connection to the front-ends.
 struct FrontEndStatus {
   struct Owner {
-    std::string name;  ///< as the sender named itself
+    std::string name;  ///< name that the sender gave itself
     std::string peer;  ///< address and port
     std::size_t links = 0;
     std::uint64_t messages = 0;
@@ -98,14 +98,14 @@ struct FrontEndStatus {
 struct RouterStatus {
   Phase phase = Phase::prepared;
   bool waiting = false;      ///< waits for subscribers; the input has not started
-  double seconds = 0;        ///< from the start of the input to its end, or until now
-  std::string failure = {};  ///< why the run must stop; empty: no failure
+  double seconds = 0;        ///< time from the start of the input to its end, or until now
+  std::string failure = {};  ///< reason why the run must stop; empty: no failure
   std::vector<NamedCounter> input = {};
   double input_cpu_seconds = 0;
   std::vector<ReaderStatus> readers = {};
-  std::optional<FrontEndStatus> front_ends = {};  ///< if front-ends are enabled
+  std::optional<FrontEndStatus> front_ends = {};  ///< set if front-ends are enabled
 
-  /// Sum over the readers of links.
+  /// Returns the sum over the readers of links.
   std::uint64_t sum(std::string_view counter) const {
     std::uint64_t sum = 0;
     for (const ReaderStatus& reader : readers) sum += reader.trigger_list ? 0 : reader[counter];

@@ -53,7 +53,7 @@ std::vector<settings::TableDeclaration> router_tables() {
            .optional = true},
           {.path = "router.input", .help = "Where chunks come from.", .component = settings::ComponentKind::input},
           {.path = "router.front_ends",
-           .help = "The way to the front-ends, through the cards of [router.input].",
+           .help = "The connection to the front-ends, through the cards of [router.input].",
            .keys = front_end_settings().keys()},
           {.path = "router.metrics",
            .help = "Metrics of the router in Prometheus' text format, over HTTP at /metrics.",

@@ -13,14 +13,14 @@
 
 namespace rodeo::router {
 
-/// The input, in the form that the registry takes.
+/// The settings of an input, as the registry's factory needs them.
 struct InputSettings {
   std::string type;
   Parameters parameters;
   std::string where;  ///< file:line:column of its table, for messages; may be empty
 };
 
-/// The way to the front-ends, through the cards of the input.
+/// The connection to the front-ends, through the cards of the input.
 struct FrontEndSettings {
   bool enabled = false;
   std::uint64_t bytes_per_second = 10'000'000;  ///< limit for one link
@@ -29,13 +29,13 @@ struct FrontEndSettings {
 struct RouterSettings {
   std::string name = "router";
   InputSettings input = {};
-  std::uint32_t readers = 0;   ///< 0: one for each DMA channel
-  std::vector<int> cpus = {};  ///< one for each reader, or empty
+  std::uint32_t readers = 0;   ///< number of readers; 0: one for each DMA channel
+  std::vector<int> cpus = {};  ///< the CPU of each reader, or empty
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  transport::PublisherKeys publisher = {};  ///< of each reader
+  transport::PublisherKeys publisher = {};  ///< keys of each reader's publisher
   bool wait_for_subscribers = false;
   FrontEndSettings front_ends = {};
-  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< from the order to stop to the end
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< limit of the time from the command to stop to the end
 };
 
 }  // namespace rodeo::router

@@ -8,7 +8,7 @@
 
 namespace rodeo::router {
 
-/// One sentence for each subscriber that has connected or left between the two.
+/// Returns one sentence for each subscriber that has connected or left between the two statuses.
 std::vector<std::string> subscriber_changes(const RouterStatus& before, const RouterStatus& now);
 
 /// "readout (data) at 127.0.0.1:40213, tcp"

@@ -18,7 +18,8 @@ class WantedLinks {
  public:
   WantedLinks(std::size_t links, std::uint64_t grace_ns) : told_(links, true), grace_ns_(grace_ns) {}
 
-  /// Call it when a link gained or lost a subscriber. Tells a wanted link at once; at the start also an unwanted one.
+  /// Call it when a link gained or lost a subscriber. Tells the stream about a wanted link at once, at the start also about
+  /// an unwanted one.
   template <typename Wanted, typename Tell>
   void change(std::uint64_t now_ns, Wanted&& wanted, Tell&& tell) {
     for (std::size_t i = 0; i < told_.size(); ++i) {
@@ -57,7 +58,7 @@ class WantedLinks {
     }
   }
 
-  std::vector<bool> told_;  // as the stream knows it; at first all are wanted
+  std::vector<bool> told_;  // the stream's knowledge; at first all links are wanted
   std::uint64_t grace_ns_;
   std::uint64_t since_ns_ = 0;
   std::uint64_t page_ns_ = 0;  // time of the last page after since_ns_

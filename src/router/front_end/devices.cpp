@@ -35,7 +35,7 @@ constexpr unsigned kDataElinks = 40;
 
 constexpr std::chrono::milliseconds kEmptyPatience{1000};
 constexpr std::chrono::milliseconds kSwtPatience{10};
-constexpr std::size_t kMostFrames = 128;  // limit for one message, because other messages wait for it
+constexpr std::size_t kMostFrames = 128;  // limit for one message, because other messages wait during it
 constexpr std::size_t kMostWords = formats::kMostControlBytesToFrontEnd / 10;  // limit for one answer
 
 template <typename T>
@@ -48,7 +48,7 @@ class FelixFrontEnds final : public FrontEndDevice {
  public:
   FelixFrontEnds(std::unique_ptr<card::Card> card, std::uint32_t detector, std::uint32_t connector)
       : card_(std::move(card)),
-        channel_(need(card::FromHostChannel::open(*card_), "cannot open the way to the front-ends")) {
+        channel_(need(card::FromHostChannel::open(*card_), "cannot open the connection to the front-ends")) {
     const auto count = need(card_->read64(felix::reg("links")), "cannot read the number of links");
     const auto add = [&](std::uint64_t link, unsigned elink) {
       elinks_.push_back(static_cast<std::uint16_t>(link << 6 | elink));
@@ -208,7 +208,7 @@ std::vector<std::unique_ptr<FrontEndDevice>> open_front_ends(const input::CardIn
         break;
       default:
         throw SetupError({"router.front_ends",
-                          fmt::format("{} is a {}: Rodeo knows no way to its front-ends", id, card::name_of(card->type())),
+                          fmt::format("{} is a {}: Rodeo cannot send to its front-ends", id, card::name_of(card->type())),
                           "router.front_ends.enabled", "leave it out, or name FELIX and CRU cards"});
     }
     ++connector;

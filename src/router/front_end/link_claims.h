@@ -15,12 +15,12 @@ namespace rodeo::router {
 /// No thread, clock or socket. A link is identified by its position in the list given to the constructor.
 class LinkClaims {
  public:
-  using Owner = std::uint64_t;  ///< 0: none
+  using Owner = std::uint64_t;  ///< 0 means no owner
 
   explicit LinkClaims(std::span<const Fid> links);
 
-  /// Claims all of the links or none; returns their positions. Errors transport.unknown_link, transport.link_owned (names
-  /// the owner).
+  /// Claims all of the links or none, and returns their positions. Errors transport.unknown_link, transport.link_owned
+  /// (names the owner).
   Result<std::vector<std::size_t>> claim(Owner owner, const std::string& name, std::span<const Fid> links);
 
   /// Frees all links of an owner.

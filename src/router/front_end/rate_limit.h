@@ -1,4 +1,4 @@
-// Limits the bytes a second to one link.
+// Limits the bytes per second to one link.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class RateLimit {
   RateLimit(double bytes_per_second, double burst_bytes)
       : bytes_per_ns_(bytes_per_second * 1e-9), burst_(burst_bytes), left_(burst_bytes) {}
 
-  /// False: try again later.
+  /// Counts a message. False: the message must wait; call take() again later.
   bool take(double bytes, std::uint64_t now_ns) {
     if (seen_ns_ != 0 && now_ns > seen_ns_)
       left_ = std::min(burst_, left_ + static_cast<double>(now_ns - seen_ns_) * bytes_per_ns_);

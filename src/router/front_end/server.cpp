@@ -16,12 +16,12 @@ namespace rodeo::router {
 namespace {
 
 constexpr std::size_t kMostOwners = 64;
-constexpr std::uint64_t kTurnNs = 5'000'000;  // time of one owner before the next one's turn
-constexpr std::size_t kMessageBytes = 32;     // added to each message's size for its link's rate
+constexpr std::uint64_t kTurnNs = 5'000'000;  // limit of the time for one owner before the next one's turn
+constexpr std::size_t kMessageBytes = 32;     // bytes that each message counts beyond its own, in the rate of its link
 constexpr std::uint64_t kRoomPatienceNs = 5'000'000'000;
 constexpr std::uint64_t kShowNs = 100'000'000;
 constexpr std::chrono::milliseconds kIdle{1};
-constexpr std::chrono::milliseconds kAlone{10};  // the wait while no owner is connected
+constexpr std::chrono::milliseconds kAlone{10};  // wait of the thread while no owner is connected
 constexpr double kBurst = 64 << 10;
 
 }  // namespace
@@ -115,13 +115,13 @@ bool FrontEndServer::serve(Owner& owner) {
     any = true;
     now_ns = base::steady_now_ns();
   }
-  // The waiting message of an owner that disconnects is lost; its links become free at once.
+  // If an owner disconnects, its waiting message is lost, and its links become free at once.
   const bool waits = owner.state != Owner::State::idle || !owner.socket.all_said();
   if (waits && owner.state != Owner::State::gone && owner.socket.peer_is_gone()) end(owner, {"transport.closed", ""});
   return any;
 }
 
-/// Takes the next message; false: there is none.
+/// Reads the next message. False: there is none.
 bool FrontEndServer::next(Owner& owner) {
   auto said = owner.socket.next();
   if (!said) {
@@ -131,7 +131,7 @@ bool FrontEndServer::next(Owner& owner) {
   if (!*said) return false;
   auto* const message = std::get_if<formats::ControlSend>(&**said);
   if (message == nullptr || message->link >= owner.links.size()) {
-    const Error error{"transport.protocol", message == nullptr ? "it sent something else than a message to a front-end"
+    const Error error{"transport.protocol", message == nullptr ? "it sent a message that is not for a front-end"
                                                                : "it sent to a link that it has not claimed"};
     owner.socket.say(formats::ControlRefuse{error.code, error.what});
     end(owner, error);
@@ -142,7 +142,7 @@ bool FrontEndServer::next(Owner& owner) {
   return true;
 }
 
-/// Passes the message to its device; false: it waits.
+/// Passes the message to its device. False: the message waits.
 bool FrontEndServer::send(Owner& owner, std::uint64_t now_ns) {
   const formats::ControlSend& message = owner.message;
   Link& link = links_[owner.links[message.link]];
@@ -187,12 +187,12 @@ void FrontEndServer::answer(Owner& owner, formats::ControlAnswer said) {
 void FrontEndServer::end(Owner& owner, const Error& why) {
   const bool closed = why.code == "transport.closed";
   if (closed) {
-    base::log_info("{} at {} sends no more", owner.name, owner.peer);
+    base::log_info("{} at {} has ended its connection", owner.name, owner.peer);
   } else {
     base::log_warning("{} at {} is turned away: {}", owner.name, owner.peer, base::in_a_line(why));
     counters_.add(FrontEndCounter::refused_senders);
   }
-  // Messages that it has sent and no card has taken.
+  // The owner sent this message, and no card has taken it.
   if (owner.state != Owner::State::idle) counters_.add(FrontEndCounter::messages_failed);
   for (auto said = owner.socket.next(); closed && said && *said; said = owner.socket.next())
     counters_.add(FrontEndCounter::messages_failed);

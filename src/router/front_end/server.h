@@ -1,4 +1,4 @@
-// The way to the front-ends for other processes: owners of links, rate limits, and answers.
+// Sends messages of other processes to the front-ends: owners of links, rate limits, and answers.
 #pragma once
 
 #include <array>
@@ -24,14 +24,15 @@
 namespace rodeo::router {
 
 /// A thread that listens, announces the links of its devices on the bus, and passes messages from the owners of links to
-/// devices, each owner's in order.
+/// devices. The messages of one owner stay in order.
 ///
-/// A message waits if its card has no room or its link's rate is exceeded; until then nothing more is read from its owner.
-/// Owners of links of other cards are not affected; owners of links of the same card share its memory. If the card has no
-/// room for five seconds, the answer is an error. Slow control waits for the front-end, and delays all owners (devices.h).
+/// A message waits if its card has no room or its link's rate is exceeded. Until it is sent, the thread reads nothing more
+/// from its owner. Owners of links of other cards are not affected; owners of links of the same card share its memory. If
+/// the card has no room for five seconds, the answer is an error. Slow control waits for the front-end, and delays all
+/// owners (devices.h).
 class FrontEndServer {
  public:
-  /// Throws SetupError: a foreign address, no secret, a name that is taken.
+  /// Throws SetupError if the address is foreign, if a secret is missing, or if the name is taken.
   FrontEndServer(const transport::PublisherSettings& settings, const FrontEndSettings& limits,
                  std::vector<std::unique_ptr<FrontEndDevice>> devices);
   /// Closes all connections. Messages with a positive answer still go to the front-ends.
@@ -40,7 +41,7 @@ class FrontEndServer {
   void start();
   void stop();
 
-  /// Any thread.
+  /// Any thread may call it.
   FrontEndStatus status() const;
 
  private:
@@ -51,10 +52,10 @@ class FrontEndServer {
     std::string name;
     std::string peer;
     LinkClaims::Owner number = 0;
-    std::vector<std::size_t> links;  // by position in its claim
+    std::vector<std::size_t> links;  // indexed by position in the owner's claim
     State state = State::idle;
-    formats::ControlSend message = {};  // unless idle
-    std::uint64_t room_ns = 0;          // since when it waits for room
+    formats::ControlSend message = {};  // valid unless idle
+    std::uint64_t room_ns = 0;          // the time when the message began to wait for room
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
   };
