@@ -9,7 +9,7 @@ const Settings<NetworkKeys>& network_keys() {
               "Directory in which services publish their addresses; on a shared file system if some run on other hosts. "
               "Empty: a directory of this user on this host."),
       setting(&N::address, "address",
-              "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
+              "Numerical address at which it listens. An address that other hosts can reach needs secret_file."),
       setting(&N::providers, "providers",
               "Providers of libfabric that others may choose from: tcp, shm, verbs. Empty: tcp, and verbs where there is an "
               "RDMA device."),

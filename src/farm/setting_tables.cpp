@@ -36,7 +36,7 @@ std::vector<settings::TableDeclaration> farm_tables() {
        .keys = recorder_settings().keys(),
        .optional = true},
       {.path = "farm.recorder.target",
-       .help = "Where closed files of the recorder go. They are copied, the checksums are compared, and then the files are "
+       .help = "Target of the recorder's closed files. They are copied, the checksums are compared, and then the files are "
                "removed here.",
        .keys = target_settings().keys()},
       {.path = "farm.recorder.metrics",

@@ -33,7 +33,7 @@ const Settings<PublisherKeys>& publisher_keys() {
               "Directory in which publishers say where their links are; on a shared file system if subscribers are on other "
               "hosts. Empty: one of this user on this host."),
       setting(&P::address, "address",
-              "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
+              "Numerical address at which it listens. An address that other hosts can reach needs secret_file."),
       setting(
           &P::providers, "providers",
           "Providers of libfabric that subscribers may choose from: tcp, shm, verbs. Empty: tcp, and verbs where there is "

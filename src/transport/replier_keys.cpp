@@ -31,7 +31,7 @@ const Settings<ReplierKeys>& replier_keys() {
           "Directory in which services say where they are; on a shared file system if clients are on other hosts. Empty: "
           "one of this user on this host."),
       setting(&R::address, "address",
-              "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
+              "Numerical address at which it listens. An address that other hosts can reach needs secret_file."),
       setting(&R::providers, "providers",
               "Providers of libfabric that clients may choose from: tcp, shm, verbs. Empty: tcp, and verbs where there is "
               "an RDMA "

@@ -8,7 +8,7 @@ formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<for
   open_ = false;
   greeted_decisions_ = decisions_.size();
   greeted_slots_ = slots;
-  // From their numbers in the session before, the supervisor knows which decisions are safe already.
+  // The supervisor knows the numbers of the last session, and so which decisions are safe already.
   return {.instance = instance_,
           .slots = slots,
           .session = session_,
@@ -18,7 +18,7 @@ formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<for
           .events = std::move(undecided)};
 }
 
-/// Numbers begin again, with the decisions of HELLO.
+/// Begins the numbers again, with the decisions of HELLO.
 void AssignmentSession::welcome(const formats::NodeWelcome& welcome) {
   session_ = welcome.session;
   open_ = true;

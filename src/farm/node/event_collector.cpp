@@ -45,7 +45,7 @@ void EventCollector::describe(std::uint32_t readout, std::span<const SourceId> r
   }
   order_.clear();
   for (const Readout& each : readouts_) order_.insert(order_.end(), each.robs.begin(), each.robs.end());
-  // ROBs that a readout has no longer come last.
+  // ROBs that the readout does not have any more come last.
   for (RobIndex rob = 0; rob < robs_.size(); ++rob) {
     if (std::ranges::find(order_, rob) == order_.end()) order_.push_back(rob);
   }
@@ -59,7 +59,8 @@ std::optional<EventCollector::RobIndex> EventCollector::find(SourceId source_id)
 
 void EventCollector::up(std::uint32_t readout, bool anew) {
   Readout& one = readouts_[readout];
-  // The new process may have events that began since down(): they are asked for, and it answers LOST for those it missed.
+  // The new process may have events that began since down(). The collector asks for these, and the process answers LOST for
+  // those that it missed.
   if (anew && one.known) lose_all_of(readout, RobLoss::readout_died, one.begun_before);
   one.up = true;
   one.given_up = false;
@@ -93,7 +94,7 @@ void EventCollector::want(Slot slot, std::span<const RobIndex> robs) {
   Event& event = events_[slot];
   event.armed = true;
   for (const RobIndex rob : robs) {
-    // An event does not have ROBs that were described after it began.
+    // An event has only ROBs that were described before it began.
     if (rob >= event.robs.size() || event.robs[rob].state != RobState::unwanted) continue;
     const std::uint32_t readout = robs_[rob].readout;
     event.robs[rob].state = RobState::wanted;
@@ -111,7 +112,7 @@ void EventCollector::want(Slot slot, std::span<const RobIndex> robs) {
 void EventCollector::want_all(Slot slot) {
   Event& event = events_[slot];
   event.armed = true;
-  // Each event begins with another readout, so that not all events ask the first readout first.
+  // Each event begins with another readout. Otherwise all events would ask the first readout first.
   for (std::uint32_t i = 0; i < readouts(); ++i) want(slot, readouts_[(i + event.number) % readouts()].robs);
 }
 
@@ -188,12 +189,12 @@ std::optional<EventCollector::Ask> EventCollector::next() {
       continue;
     }
     if (!readout.up) {
-      // poll() returns it to this queue.
+      // poll() puts it back into this queue.
       ready_.pop_front();
       later_.push_back(item);
       continue;
     }
-    // A request without a list asks for all ROBs. A list has a largest size; the rest goes with the next request.
+    // A request without a list asks for all ROBs. A list has a largest size; the next request takes the rest.
     const bool all = work.wanted == readout.robs.size();
     const auto count = all ? work.wanted : std::min<std::uint32_t>(work.wanted, formats::kMostFetchRobs);
     const auto bytes = static_cast<std::uint64_t>(readout.fragment_bytes * count);
@@ -320,7 +321,7 @@ void EventCollector::poll(std::uint64_t now_ns, std::vector<Slot>& complete) {
     Item item = later_.front();
     later_.pop_front();
     if (!readouts_[item.readout].up && !readouts_[item.readout].given_up) {
-      // It waits again; the order of times stays.
+      // The ROB waits again. The order of times stays.
       item.due_ns = now_ns + static_cast<std::uint64_t>(settings_.pending_retry.count()) + 1;
       later_.push_back(item);
       continue;

@@ -1,7 +1,7 @@
 // Collects the fragments of events from readouts: what to ask of which readout, when to ask again, and when an event has all
-// that it will ever have. Pure: time is an argument; the caller sends the requests and reports the answers.
+// fragments that it will ever have. Pure: time is an argument; the caller sends the requests and reports the answers.
 //
-// A ROB of an event is wanted, then asked for, and ends as had or lost:
+// A ROB of an event is first wanted, then asked for. At the end it is had or lost:
 //
 //     the fragment comes                             had
 //     PENDING: not here yet                          asked for again, `pending_retry` later
@@ -35,9 +35,9 @@
 namespace rodeo::farm {
 
 struct CollectorSettings {
-  std::uint32_t slots = 32;            ///< Events at a time.
-  std::uint32_t credit_fragments = 0;  ///< Fragments asked for at a time; 0: no limit.
-  std::uint64_t credit_bytes = 0;      ///< The same in bytes, from recent fragment sizes; 0: no limit.
+  std::uint32_t slots = 32;            ///< Limit of events at a time.
+  std::uint32_t credit_fragments = 0;  ///< Limit of fragments that are asked for at a time; 0: no limit.
+  std::uint64_t credit_bytes = 0;      ///< The same limit in bytes, from recent fragment sizes; 0: no limit.
   std::chrono::nanoseconds pending_retry = std::chrono::milliseconds{1};
   std::chrono::nanoseconds readout_grace = std::chrono::seconds{2};
 };
@@ -61,16 +61,16 @@ enum class CollectorCounter : std::uint8_t {
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(CollectorCounter::count)> kCollectorCounters{{
     {"requests", "requests", "Requests for fragments of one event, each to one readout."},
-    {"fragments", "fragments", "Fragments that came."},
+    {"fragments", "fragments", "Fragments that arrived."},
     {"fragment_bytes", "bytes", "Bytes of these fragments."},
     {"pending", "fragments", "Times that a readout did not have a fragment yet; it is asked again."},
-    {"asked_again", "requests", "Requests that were refused as busy or lost with their connection, and are made again."},
+    {"asked_again", "requests", "Requests that were refused as busy or lost with their connection; they are made again."},
     {"lost_by_readout", "fragments", "Fragments that will never come, as their readout says."},
-    {"lost_bad", "fragments", "Fragments that an answer lacked, or that were not valid or of another event."},
+    {"lost_bad", "fragments", "Fragments that were missing in an answer, invalid, or of another event."},
     {"lost_readout_died", "fragments", "Fragments of a readout that was restarted after their event was assigned."},
     {"lost_readout_away", "fragments",
      "Fragments of a readout that could not be reached for farm.node.readout_grace; it may have them still."},
-    {"lost_timed_out", "fragments", "Fragments that had not come when the time of their event was over."},
+    {"lost_timed_out", "fragments", "Fragments that had not arrived when the time of their event was over."},
     {"waits_for_credit", "waits", "Times that a request had to wait for credit (shaping)."},
 }};
 
@@ -78,22 +78,22 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Collecto
 class EventCollector {
  public:
   using Slot = std::uint32_t;
-  using RobIndex = std::uint32_t;  ///< From 0, over all readouts.
+  using RobIndex = std::uint32_t;  ///< Counts the ROBs of all readouts from 0.
   using AskId = std::uint32_t;
 
   EventCollector(CollectorSettings settings, std::uint32_t readouts);
-  /// A copy has the counts of this moment. Tests continue one state in several ways.
+  /// A copy has the counts of this moment, so that tests can continue one state in several ways.
   EventCollector(const EventCollector& other);
 
-  // Readouts, by their number.
+  // Functions of a readout, which has a number.
 
-  /// The readout is there and has these ROBs. A later call with other ROBs holds for events that begin after it.
+  /// The readout is connected and has these ROBs. A later call with other ROBs counts for events that begin after it.
   void describe(std::uint32_t readout, std::span<const SourceId> robs);
   bool described(std::uint32_t readout) const { return readouts_[readout].known; }
-  /// There is a connection. `anew`: to a restarted process, which has nothing of events that began before down().
+  /// A connection is made. `anew`: the process has restarted, and has nothing of the events that began before down().
   void up(std::uint32_t readout, bool anew);
   void down(std::uint32_t readout, std::uint64_t now_ns);
-  /// Fragments of this readout that events lack, for any reason.
+  /// The number of fragments of this readout that events lack, for any reason.
   std::uint64_t lost_of(std::uint32_t readout) const { return readouts_[readout].lost; }
   bool any_up() const { return std::ranges::any_of(readouts_, &Readout::up); }
   std::span<const RobIndex> robs_of(std::uint32_t readout) const { return readouts_[readout].robs; }
@@ -102,42 +102,42 @@ class EventCollector {
   /// All ROBs, in the order of readouts and of their descriptions; each node has the same order.
   std::span<const RobIndex> in_order() const { return order_; }
   SourceId source_id(RobIndex rob) const { return robs_[rob].source_id; }
-  /// Nothing: no readout has it.
+  /// Returns no index if no readout has the ROB.
   std::optional<RobIndex> find(SourceId source_id) const;
 
-  // Events.
+  // Functions of an event.
 
-  /// Returns a slot; nothing: all are taken. The event wants nothing yet.
+  /// Returns a slot, or nothing if all are in use. At first the event wants no fragment.
   std::optional<Slot> begin(std::uint64_t deadline_ns);
-  /// Wants these ROBs, too.
+  /// Adds ROBs to those that the event wants.
   void want(Slot slot, std::span<const RobIndex> robs);
   void want_all(Slot slot);
-  /// State of a ROB. A ROB that was described after the event began is unwanted.
+  /// The state of a ROB. A ROB that was described after the event began is unwanted.
   RobState state(Slot slot, RobIndex rob) const { return of(slot, rob).state; }
   RobLoss loss(Slot slot, RobIndex rob) const { return of(slot, rob).loss; }
   /// True while the event waits for fragments.
   bool open(Slot slot) const { return events_[slot].open > 0; }
-  /// How many of the wanted ROBs are lost.
+  /// The number of wanted ROBs that are lost.
   std::uint32_t lost(Slot slot) const { return events_[slot].lost; }
   /// True if a ROB is lost in this way.
   bool lost_by(Slot slot, RobLoss loss) const {
     return std::ranges::any_of(events_[slot].robs, [loss](const EventRob& rob) { return rob.loss == loss; });
   }
-  /// Frees the slot; answers that come later are ignored.
+  /// Frees the slot. Later answers are ignored.
   void end(Slot slot);
   std::uint32_t free_slots() const { return static_cast<std::uint32_t>(free_.size()); }
 
-  // Requests.
+  // Functions of requests.
 
   struct Ask {
     AskId id = 0;
     Slot slot = 0;
     std::uint32_t readout = 0;
-    bool all = false;                ///< All ROBs that the readout has.
-    std::uint64_t deadline_ns = 0;   ///< Time limit of its event; a later answer is useless.
+    bool all = false;                ///< Asks for all ROBs of the readout.
+    std::uint64_t deadline_ns = 0;   ///< Time limit of the event; a later answer is useless.
     std::span<const RobIndex> robs;  ///< Valid until the next call.
   };
-  /// The next request that may go now. The caller sends it, or calls not_sent().
+  /// Returns the next request that may go now. The caller sends it, or calls not_sent().
   std::optional<Ask> next();
   void not_sent(AskId ask, std::uint64_t now_ns);
 
@@ -145,9 +145,11 @@ class EventCollector {
     RobIndex rob = 0;
     enum class What : std::uint8_t { had, pending, lost, bad } what = What::had;
   };
-  /// Takes an answer. False: its event waits no longer. ROBs that were asked for and are not in `results` are `bad`.
+  /// Reports an answer. False: its event does not wait for it any more. ROBs that were asked for and are not in `results`
+  /// count as `bad`.
   bool answered(AskId ask, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns);
-  /// The request ended without an answer. It is made again, except `for_good`: then its ROBs are lost.
+  /// Reports a request that ended without an answer. The collector makes it again, except `for_good`: then its ROBs are
+  /// lost.
   void failed(AskId ask, bool for_good, std::uint64_t now_ns);
   /// True if the event that now has the slot waits for this answer.
   bool awaited(AskId ask, Slot slot) const {
@@ -156,7 +158,7 @@ class EventCollector {
   }
   std::span<const RobIndex> robs_of_ask(AskId ask) const { return asks_[ask].robs; }
 
-  /// Checks the time. Appends the slots whose event has become complete, once each time.
+  /// Checks the time. Appends the slots whose event has become complete since the last call.
   void poll(std::uint64_t now_ns, std::vector<Slot>& complete);
 
   std::uint64_t fragments_under_way() const { return fragments_under_way_; }
@@ -173,27 +175,27 @@ class EventCollector {
     bool up = false;
     bool given_up = false;
     std::uint64_t down_since_ns = 0;
-    std::uint64_t begun_before = 0;  // Events that had begun when it went down.
+    std::uint64_t begun_before = 0;  // Number of events before the readout went down.
     std::vector<RobIndex> robs;
-    double fragment_bytes = 0;  // Average of recent fragments.
+    double fragment_bytes = 0;  // Mean size of recent fragments.
     std::uint64_t lost = 0;
   };
   struct EventRob {
     RobState state = RobState::unwanted;
     RobLoss loss = RobLoss::none;
   };
-  struct Work {  // Of one event at one readout.
+  struct Work {  // The requests of one event to one readout.
     std::uint32_t wanted = 0;
-    bool queued = false;  // It is in ready_ or later_.
+    bool queued = false;  // The work is in ready_ or later_.
     bool asked = false;
   };
   struct Event {
     bool active = false;
-    bool armed = false;  // It wants something, and its completion was not reported yet.
+    bool armed = false;  // The event wants something, and its completion was not reported yet.
     std::uint32_t number = 0;
-    std::uint64_t begun = 0;  // Its number among all events that began.
+    std::uint64_t begun = 0;  // Number among all events that began.
     std::uint64_t deadline_ns = 0;
-    std::uint32_t open = 0;  // ROBs that are wanted or asked for.
+    std::uint32_t open = 0;  // Number of ROBs that are wanted or asked for.
     std::uint32_t lost = 0;
     std::vector<EventRob> robs;
     std::vector<Work> work;
@@ -222,7 +224,7 @@ class EventCollector {
   void queue_later(Slot slot, std::uint32_t readout, std::uint64_t now_ns);
   void lose(Slot slot, RobIndex rob, RobLoss loss);
   void lose_all_of(std::uint32_t readout, RobLoss loss, std::uint64_t begun_up_to);
-  bool close(AskId ask);  // True: its event still waits for it.
+  bool close(AskId ask);  // True: the event still waits for the answer.
   bool credit_for(std::uint32_t fragments, std::uint64_t bytes) const;
 
   const CollectorSettings settings_;
@@ -233,7 +235,7 @@ class EventCollector {
   std::vector<Slot> free_;
   std::uint64_t begun_ = 0;
   std::deque<Item> ready_;
-  std::deque<Item> later_;  // All wait equally long, so they are in order.
+  std::deque<Item> later_;  // All items wait equally long, so they are in order of time.
   std::vector<OpenAsk> asks_;
   std::vector<AskId> free_asks_;
   std::vector<Slot> complete_;

@@ -105,7 +105,7 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
       results.push_back({*at, Result::What::had});
     }
   }
-  // Nothing was taken: its pages go back, because others wait for them.
+  // Nothing was kept, and other messages wait for the pages, so these go back.
   if (taken == 0) messages_.pop_back();
   return taken;
 }
@@ -144,7 +144,7 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
     counters.add(trigger_mismatch);
     status_ |= fragment_status::kBcidMismatch;
   }
-  // ROBs that stand for missing fragments.
+  // Makes the ROBs that stand for missing fragments.
   stubs_.clear();
   const formats::RobFrame frame{.run_number = context.run_number};
   bool partial = making.partial;

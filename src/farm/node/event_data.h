@@ -31,11 +31,11 @@ enum class DataCounter : std::uint8_t {
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DataCounter::count)> kDataCounters{{
     {"bad_robs", "fragments", "Fragments without a valid ROD."},
-    {"unknown_robs", "fragments", "ROBs in an answer that this readout was not asked for."},
-    {"twice_robs", "fragments", "ROBs that came a second time."},
-    {"wrong_l1id", "fragments", "Fragments with the L1 id of another event: not taken, the event is partial."},
-    {"wrong_run", "fragments", "Fragments of another run: not taken, the event is partial."},
-    {"too_large", "fragments", "Fragments that would make the event larger than farm.node.max_event_size: not taken."},
+    {"unknown_robs", "fragments", "ROBs in an answer that were not asked for."},
+    {"twice_robs", "fragments", "ROBs that arrived a second time."},
+    {"wrong_l1id", "fragments", "Fragments with the L1 id of another event: left out, so the event is partial."},
+    {"wrong_run", "fragments", "Fragments of another run: left out, so the event is partial."},
+    {"too_large", "fragments", "Fragments that would make the event larger than farm.node.max_event_size: left out."},
     {"unreadable_replies", "replies", "Answers with bytes that are not ROBs: the ROBs before them are taken."},
     {"trigger_mismatch", "events", "Events whose fragments do not agree on BCID or trigger type: flagged."},
 }};
@@ -45,26 +45,27 @@ struct EventContext {
   std::uint32_t run_number = 0;
   std::uint32_t run_type = 0;
   std::uint64_t most_bytes = std::uint64_t{256} << 20;
-  bool checksum = true;  ///< Adler-32 over the payload.
+  bool checksum = true;  ///< Makes the Adler-32 of the payload.
 };
 
-/// One thread. Other threads may read its views while it is not changed.
+/// One thread changes it. Other threads may read its views while it does not change.
 class EventData {
  public:
   using RobIndex = EventCollector::RobIndex;
 
-  /// Begins a new event and drops the one before.
+  /// Begins a new event and drops the last one.
   void begin(const formats::AssignedEvent& assigned, std::size_t robs, std::uint64_t utc_ns);
 
-  /// Takes a readout's answer to a request for `asked`. `results`: what came of each ROB. Returns the bytes that were taken.
+  /// Reads a readout's answer to a request for the ROBs `asked`. Sets the result of each ROB in `results`. Returns the
+  /// number of bytes that were kept.
   std::uint64_t take(transport::ReceivedMessage message, std::span<const RobIndex> asked, const EventCollector& collector,
                      const EventContext& context, std::vector<EventCollector::Result>& results,
                      base::CounterBlock<DataCounter>& counters);
 
-  /// The event as a selection sees it. Valid until the next take() or begin().
+  /// The event as a selection sees it. Valid until the next answer or begin().
   WholeEvent view(const EventContext& context, const EventCollector& collector, std::uint32_t step);
 
-  /// Makes the record of the event for a recorder. `partial`: fragments are missing, perhaps of ROBs that are not known.
+  /// Makes the record of the event for a recorder. `partial`: fragments are missing, perhaps of unknown ROBs.
   struct Making {
     std::span<const formats::RecordStream> streams;
     std::uint32_t status = 0;  ///< Bits of event_status.
@@ -72,7 +73,7 @@ class EventData {
   };
   void make(const Making& making, EventCollector::Slot slot, const EventCollector& collector, const EventContext& context,
             base::CounterBlock<DataCounter>& counters);
-  /// The record: memory of this object and of its messages. Valid until the next begin().
+  /// The record, in memory of this object and of its messages. Valid until the next begin().
   std::span<const std::span<const std::byte>> record() const { return record_; }
   std::uint64_t event_bytes() const { return event_bytes_; }
 
@@ -83,7 +84,7 @@ class EventData {
  private:
   struct Part {
     bool here = false;
-    std::uint8_t why_not = 0;  ///< Generic status bits of the ROB that stands for it.
+    std::uint8_t why_not = 0;  ///< Generic status bits of the ROB that stands for the missing fragment.
     std::uint32_t message = 0;
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -100,7 +101,7 @@ class EventData {
   std::uint32_t status_ = 0;
   bool knows_trigger_ = false;
   bool trigger_differs_ = false;
-  L1Id l1id_ = {};  // Of the first fragment; before it comes, from the event's id.
+  L1Id l1id_ = {};  // L1 id of the first fragment; before it arrives, from the event's id.
   std::uint32_t bcid_ = 0;
   std::uint32_t trigger_type_ = 0;
   std::vector<std::span<const std::byte>> view_pieces_;

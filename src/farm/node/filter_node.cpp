@@ -24,7 +24,7 @@ using enum NodeCounter;
 namespace {
 
 constexpr std::uint64_t kShowNs = 50'000'000;
-constexpr std::uint64_t kFarewellNs = 10'000'000'000;  // After end(): time for decisions to become safe.
+constexpr std::uint64_t kFarewellNs = 10'000'000'000;  // Time after end() in which decisions may become safe.
 constexpr std::uint32_t kMostSteps = 64;
 
 const std::vector<RecordStream> kPartialStream{{.type = "debug", .name = "NodePartial", .obeys_lumi_block = false}};
@@ -37,17 +37,17 @@ std::uint64_t utc_now_ns() {
 }
 
 transport::RequesterSettings requester_settings(const NodeSettings& settings) {
-  return {
-      .name = settings.name,
-      .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
-      .provider = settings.network.providers.empty() ? "auto" : settings.network.providers.front(),
-      .secret = need(transport::read_secret(settings.network.secret_file)),
-      .pages = settings.network.pages,
-      // Any size that a message can have: each ROB that is too large is left out and counted, and the connection survives.
-      .most_reply_bytes = 0xffff'ffff};
+  return {.name = settings.name,
+          .bus = settings.network.bus.empty() ? transport::default_bus() : settings.network.bus,
+          .provider = settings.network.providers.empty() ? "auto" : settings.network.providers.front(),
+          .secret = need(transport::read_secret(settings.network.secret_file)),
+          .pages = settings.network.pages,
+          // A reply may have any size of a message: each ROB that is too large is left out and counted, and the connection
+          // survives.
+          .most_reply_bytes = 0xffff'ffff};
 }
 
-// The streams of a verdict; nothing: they are not valid.
+// Returns the streams of a verdict, or nothing if they are not valid.
 std::optional<std::vector<RecordStream>> streams_of(const Selected& selected) {
   if (selected.streams.empty() || selected.streams.size() > formats::kMostRecordStreams) return std::nullopt;
   std::vector<RecordStream> streams;
@@ -187,7 +187,8 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
   const std::uint32_t run = collector_ != nullptr ? context.run_number : wanted_run_.load(std::memory_order_relaxed);
   if (run != 0 && welcome.run_number != run)
     return fail({"farm.other_run",
-                 fmt::format("the supervisor {} has run {}, this node {}", settings_.supervisor, welcome.run_number, run),
+                 fmt::format("the supervisor {} has run {}, and this node has run {}", settings_.supervisor,
+                             welcome.run_number, run),
                  "", "start both for the same run"});
   event_timeout_ns_ = welcome.event_timeout_ns;
   if (collector_ == nullptr) {
@@ -217,7 +218,7 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
 std::uint32_t FilterNode::slots_free() const {
   if (collector_ == nullptr || ending_.load(std::memory_order_relaxed) || over_) return 0;
   if (all_hang_) return 0;
-  if (!collector_->any_up()) return 0;  // The node could only give events up.
+  if (!collector_->any_up()) return 0;  // Without a readout, the node could only give events up.
   if (!readouts_->all_described() && base::steady_now_ns() < described_by_ns_) return 0;
   return collector_->free_slots();
 }
@@ -227,8 +228,8 @@ std::uint32_t FilterNode::slots_free() const {
 void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now_ns) {
   events_.counters.add(NodeCounter::assigned);
   if (assigned.build_only()) events_.counters.add(build_only);
-  drop_all_of(assigned.id);  // The earlier assignment timed out: its work here is void.
-  // Half of its time is for fragments.
+  drop_all_of(assigned.id);  // The earlier assignment timed out, and its work here is void.
+  // Fragments may take half of the event's time.
   const auto slot = collector_->begin(now_ns + event_timeout_ns_ / 2);
   if (!slot) {
     events_.counters.add(given_up);
@@ -251,7 +252,7 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
       if (const auto rob = collector_->find(id)) first.push_back(*rob);
     }
     if (first.size() == pool_.first_robs().size()) return collector_->want(*slot, first);
-    // No readout has one of these ROBs: the selection gets the whole event and decides.
+    // No readout has one of these ROBs. The selection gets the whole event and decides.
   }
   want_all(*slot);
 }
@@ -261,7 +262,7 @@ void FilterNode::want_all(Slot slot) {
   collector_->want_all(slot);
 }
 
-/// The event waits for fragments, and no selection has seen it.
+/// True if the event waits for fragments and no selection has seen it.
 bool FilterNode::can_go_back(Slot slot) const {
   const NodeEvent& event = events_.slots[slot];
   const bool unseen = (event.state == State::fetching && event.job.event.step == 0) ||
@@ -269,7 +270,7 @@ bool FilterNode::can_go_back(Slot slot) const {
   return unseen && !event.dropped && collector_->open(slot);
 }
 
-/// Older events fill the readouts; nothing newer comes before these are cleared. So the newest events go back first.
+/// Older events fill the readouts, and newer ones wait until these are cleared. So the newest events go back first.
 void FilterNode::give_back(std::uint32_t count, std::uint64_t newer_than) {
   for (; count > 0; --count) {
     std::optional<Slot> newest;
@@ -322,7 +323,7 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
     event.verdict = Verdict::debug;
     event.streams = event.assigned.build_only() ? kBuildOnlyStream : kPartialStream;
     want_all(slot);
-    return;  // It is complete again at once if nothing more can come.
+    return;  // If no fragment is missing, the event is complete again at once.
   }
   build(slot, now_ns);
 }
@@ -330,13 +331,14 @@ void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
 void FilterNode::build(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
   if (event.data.empty()) {
-    // A readout out of reach may have it: another node may reach that one. The others may still get it, but not for ever.
+    // A readout out of reach may have the event, and another node may reach that readout. The other readouts may still get
+    // the event, but not for ever.
     const bool may_come = collector_->lost_by(slot, RobLoss::timed_out) && !event.assigned.last();
     const bool may_be_there = !event.knew_all || may_come || collector_->lost_by(slot, RobLoss::readout_away);
     const bool bad = collector_->lost_by(slot, RobLoss::bad);
-    // Each readout has said that it has nothing, or was restarted since.
+    // Each readout has said that it has nothing, or has restarted since.
     if (!may_be_there && !bad) return decide(slot, Verdict::lost, now_ns);
-    // Two nodes could take none of its fragments, and a third would not: the event is recorded without fragments.
+    // Two nodes could keep none of its fragments, and a third one could not either. The event is recorded without fragments.
     const bool last = !may_be_there && event.assigned.build_only();
     if (!last) {
       events_.counters.add(given_up);
@@ -369,18 +371,18 @@ void FilterNode::selected(SelectionJob& job, std::uint64_t now_ns) {
     case Selected::Verdict::rejected: return decide(slot, Verdict::rejected, now_ns);
     case Selected::Verdict::accepted: {
       auto streams = streams_of(job.selected);
-      if (!streams) return to_debug(bad_selection, "its streams are missing, too many, twice there, or have bad names");
-      // The streams decide the verdict: another node may have to derive it from the files alone.
+      if (!streams) return to_debug(bad_selection, "its streams are missing, too many, listed twice, or have bad names");
+      // The streams decide the verdict, because another node may have to derive the verdict from the files alone.
       const bool debug = std::ranges::all_of(*streams, [](const RecordStream& one) { return one.type == "debug"; });
       return keep(slot, debug ? Verdict::debug : Verdict::accepted, std::move(*streams));
     }
     case Selected::Verdict::more: break;
   }
-  if (++job.event.step > kMostSteps) return to_debug(bad_selection, "it asked for more too often");
+  if (++job.event.step > kMostSteps) return to_debug(bad_selection, "it asked for further ROBs too often");
   std::vector<EventCollector::RobIndex> robs;
   for (const SourceId id : job.selected.robs) {
     const auto rob = collector_->find(id);
-    if (!rob) return to_debug(bad_selection, fmt::format("no readout has the ROB {:#010x} that it asks for", id.value));
+    if (!rob) return to_debug(bad_selection, fmt::format("it asks for the ROB {:#010x}, which no readout has", id.value));
     robs.push_back(*rob);
   }
   event.state = State::fetching;
@@ -396,7 +398,7 @@ void FilterNode::keep(Slot slot, Verdict verdict, std::vector<RecordStream> stre
   event.verdict = verdict;
   event.streams = std::move(streams);
   event.state = State::completing;
-  want_all(slot);  // Fetches what is not here yet; the event is complete at once if nothing is missing.
+  want_all(slot);  // Fetches the missing fragments; without any, the event is complete at once.
 }
 
 void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
@@ -430,7 +432,7 @@ void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns, bool a
   free_slot(slot);
 }
 
-// A thread that hangs in user code cannot be ended. If all hang, the node takes no more events and says so.
+// A thread that hangs in user code cannot be ended. If all threads hang, the node accepts no more events and logs this.
 void FilterNode::look_at_selections(std::uint64_t now_ns, NodeStatus& status) {
   for (const NodeEvent& event : events_.slots) {
     const std::uint64_t began_ns = event.state == State::selecting ? event.job.began_ns.load(std::memory_order_relaxed) : 0;
@@ -441,10 +443,10 @@ void FilterNode::look_at_selections(std::uint64_t now_ns, NodeStatus& status) {
   const bool all = status.hanging >= settings_.workers;
   if (all && !all_hang_)
     say(
-        fmt::format("the selection {} does not come back: {} of {} threads are at an event for more than event_timeout; no "
-                    "event is taken",
+        fmt::format("the selection {} hangs: {} of {} threads have been at one event for more than event_timeout; no "
+                    "event is accepted",
                     settings_.selection.type, status.hanging, settings_.workers));
-  if (!all && all_hang_) say("the selection has come back: events are taken again");
+  if (!all && all_hang_) say("the selection works again: events are accepted");
   all_hang_ = all;
 }
 

@@ -1,4 +1,5 @@
-// A filter node: its thread gets events, fetches their fragments, has them selected, and sends kept events to a recorder.
+// A filter node. Its thread gets events, fetches their fragments, passes them to a selection, and sends kept events to a
+// recorder.
 //
 //     SupervisorLink ──► slot: fetching ──► selecting ──► fetching the rest ──► recording ──► decided, until that is safe
 //                         │  ▲ more             │ rejected                         │
@@ -29,20 +30,21 @@
 
 namespace rodeo::farm {
 
-/// One thread calls start(), end() and the rest; it is not the node's.
+/// One thread, another than the node's, calls start(), end() and all other functions.
 class FilterNode {
  public:
   using MakeSelection = std::function<std::unique_ptr<EventSelection>()>;
 
-  /// Makes the selections and looks for the supervisor. Throws SetupError.
+  /// Makes the selections and searches the supervisor. Throws SetupError.
   FilterNode(const NodeSettings& settings, MakeSelection make);
   ~FilterNode();
 
-  /// Takes only events of this run; 0: of the run that the supervisor has.
+  /// Accepts only events of this run; 0: of the supervisor's run.
   void start(std::uint32_t run_number);
-  /// Takes no more events. The node finishes those that it has and waits until their decisions are safe. Does not block.
+  /// Accepts no more events. The node finishes the events that it has, and waits until their decisions are safe. Does not
+  /// block.
   void end();
-  /// After end(): waits for nothing more. Events that it has and decisions that are not safe stay in its counts.
+  /// After end(): stops all waits. Unfinished events, and decisions that are not safe, stay in the node's counts.
   void give_up() { leaving_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
@@ -75,7 +77,7 @@ class FilterNode {
   void selected(SelectionJob& job, std::uint64_t now_ns);
   void keep(Slot slot, formats::Verdict verdict, std::vector<formats::RecordStream> streams);
   void make_record(Slot slot, std::uint64_t now_ns);
-  /// `another_copy`: the recorded copy is not the one that this node built.
+  /// `another_copy`: the recorded copy was built by another node.
   void decide(Slot slot, formats::Verdict verdict, std::uint64_t now_ns, bool another_copy = false);
   void free_slot(Slot slot);
   bool lacks_fragments(Slot slot) const { return collector_->lost(slot) > 0 || !events_.slots[slot].knew_all; }
@@ -83,14 +85,14 @@ class FilterNode {
   void say(std::string text);
 
   const NodeSettings settings_;
-  // Threads of the pool and requests use this memory: it outlives both.
+  // Threads of the pool and requests use this memory, so it outlives both.
   NodeEvents events_;
   SelectionPool pool_;
   Requester requester_;
   SupervisorLink supervisor_;
   RecorderLinks recorders_;
 
-  // Shared by the two threads.
+  // The two threads share these members.
   mutable std::mutex mutex_;
   NodeStatus shown_;
   std::vector<std::string> messages_;
@@ -100,12 +102,12 @@ class FilterNode {
   std::atomic<bool> leaving_{false};
   std::atomic<bool> ended_{false};
 
-  // Used by the node's thread only.
+  // Only the node's thread uses these members.
   std::uint64_t event_timeout_ns_ = 10'000'000'000;
   std::string system_;
-  std::unique_ptr<EventCollector> collector_;  // Null: no welcome yet.
-  std::unique_ptr<ReadoutLinks> readouts_;     // Made with it.
-  std::uint64_t described_by_ns_ = 0;          // After this, unknown readouts are not waited for.
+  std::unique_ptr<EventCollector> collector_;  // Null before the welcome.
+  std::unique_ptr<ReadoutLinks> readouts_;     // Made with the collector.
+  std::uint64_t described_by_ns_ = 0;          // After this time the node does not wait for unknown readouts.
   std::uint64_t leave_at_ns_ = 0;
   bool over_ = false;
   bool all_hang_ = false;  // All threads of the selection hang.

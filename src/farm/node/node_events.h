@@ -17,13 +17,13 @@ namespace rodeo::farm {
 struct NodeEvent {
   enum class State : std::uint8_t { free, fetching, selecting, completing, recording };
   State state = State::free;
-  bool knew_all = false;  ///< All readouts were known when it began.
+  bool knew_all = false;  ///< All readouts were known when the event began.
   bool dropped = false;
   bool wants_all = false;
-  bool built = false;  ///< It had all fragments once.
+  bool built = false;  ///< The event has had all its fragments once.
   formats::AssignedEvent assigned = {};
   std::uint64_t assigned_ns = 0;
-  std::uint64_t asked_ns = 0;  ///< Time of the first request since it was complete last; 0: none.
+  std::uint64_t asked_ns = 0;  ///< Time of the first request after it was complete last; 0: none.
   EventData data = {};
   SelectionJob job = {};
   std::vector<formats::RecordStream> streams = {};
@@ -33,7 +33,7 @@ struct NodeEvent {
   bool here() const { return state != State::free && !dropped; }
 };
 
-/// Owned by the node's thread. Threads of a selection read its events, and requests use its memory: it outlives both.
+/// The node's thread owns this. Threads of a selection read its events, and requests use its memory, so it outlives both.
 struct NodeEvents {
   std::vector<NodeEvent> slots;
   EventContext context;

@@ -35,24 +35,24 @@ enum class NodeCounter : std::uint8_t {
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(NodeCounter::count)> kNodeCounters{{
     {"assigned", "events", "Events that the supervisor has assigned."},
-    {"accepted", "events", "Decided: accepted, and safe with a recorder."},
-    {"rejected", "events", "Decided: rejected by the selection."},
-    {"debug", "events", "Decided: recorded to a debug stream because no selection has decided."},
-    {"lost", "events", "Decided: no readout has a fragment of them, nothing is recorded."},
+    {"accepted", "events", "Decided events: accepted, and safe with a recorder."},
+    {"rejected", "events", "Decided events: rejected by the selection."},
+    {"debug", "events", "Decided events: recorded to a debug stream because no selection has decided."},
+    {"lost", "events", "Decided events: no readout has a fragment of them, so nothing is recorded."},
     {"partial", "events", "Events that lack fragments."},
-    {"build_only", "events", "Assigned a second time, only to be built and recorded."},
-    {"given_up", "events", "Neither built nor recorded in time: left to the supervisor, which assigns them again."},
-    {"let_go", "events", "Dropped because another node has them now, or they were assigned here again."},
+    {"build_only", "events", "Events assigned a second time, only to be built and recorded."},
+    {"given_up", "events", "Events neither built nor recorded in time; the supervisor assigns them again."},
+    {"let_go", "events", "Events dropped because another node has them now, or because they were assigned here again."},
     {"given_back", "events",
-     "Given back to the supervisor while they waited for fragments, to make room for older events; they are assigned "
+     "Events given back to the supervisor while they waited for fragments, to make room for older events; they are assigned "
      "again."},
-    {"had_already", "events", "Of those recorded: the recorder had them already."},
+    {"had_already", "events", "Recorded events that the recorder had already."},
     {"selection_failed", "events", "Events whose selection threw, crashed or did not answer: to a debug stream."},
     {"bad_selection", "events", "Events whose selection gave an answer that is not valid: to a debug stream."},
     {"record_refused", "requests", "Events that a recorder refused; they are sent to another one, or again."},
     {"record_again", "requests", "Events that were sent to a recorder again because it did not answer."},
     {"recorded_elsewhere", "events",
-     "Sent to another recorder because one that may have them stayed away: they may be recorded twice."},
+     "Events sent to another recorder because the one that may have them stayed away; they may be recorded twice."},
     {"recorded_bytes", "bytes", "Bytes of recorded events."},
     {"bad_orders", "replies", "Answers of the supervisor that cannot be read, or whose numbers are out of sequence."},
 }};
@@ -76,21 +76,21 @@ struct NodeStatus {
     std::string name;
     bool connected = false;
     std::string trouble;
-    std::uint64_t lost_fragments = 0;  ///< Of a readout: its fragments that events lack.
+    std::uint64_t lost_fragments = 0;  ///< Fragments of this readout that events lack.
   };
   std::vector<Peer> readouts;
   std::vector<Peer> recorders;
   double cpu_seconds = 0;
   double selection_cpu_seconds = 0;
   std::uint64_t selecting_longest_ns = 0;
-  /// From the first request for fragments to the last fragment of those that were wanted together.
+  /// Time from the first request for fragments to the last fragment that was wanted with it.
   std::uint64_t collecting_p50_ns = 0;
   std::uint64_t collecting_p99_ns = 0;
-  std::uint64_t building_p50_ns = 0;  ///< From assignment to all fragments, waiting for credit included.
+  std::uint64_t building_p50_ns = 0;  ///< Time from assignment to all fragments; it includes waits for credit.
   std::uint64_t building_p99_ns = 0;
-  std::uint64_t deciding_p50_ns = 0;  ///< From assignment to decision.
+  std::uint64_t deciding_p50_ns = 0;  ///< Time from assignment to decision.
   std::uint64_t deciding_p99_ns = 0;
-  std::string failure;  ///< Why the node must end; empty while all is well.
+  std::string failure;  ///< Reason why the node must end; empty: no failure.
   std::uint64_t operator[](std::string_view counter) const { return base::counter_value(counters, counter); }
 };
 

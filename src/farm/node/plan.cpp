@@ -12,7 +12,7 @@ const Settings<NodeKeys>& node_settings() {
   constexpr SettingRules kBytes{.unit = Unit::bytes};
   static const Settings<N> settings{
       setting(&N::name, "name",
-              "Name of the process, unique in its farm: of its control socket, and of the node at its supervisor."),
+              "Name of the process, unique in its farm; its control socket and its supervisor use this name."),
       setting(&N::plugins, "plugins",
               "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative to this "
               "file)."),
@@ -20,7 +20,7 @@ const Settings<NodeKeys>& node_settings() {
               "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."),
       setting(&N::supervisor, "supervisor",
               "Name of the supervisor's service on the bus: farm.supervisor.name of its configuration."),
-      setting(&N::slots, "events", "Events that it has at a time.", {.minimum = 1, .maximum = 4096}),
+      setting(&N::slots, "events", "Limit of events at a time.", {.minimum = 1, .maximum = 4096}),
       setting(&N::building, "building", {{"full", Building::full}, {"steps", Building::steps}},
               "full: all fragments of an event at once, then its selection. steps: the fragments that the selection asks "
               "for, step by step, and the rest once the event is accepted."),
@@ -32,9 +32,9 @@ const Settings<NodeKeys>& node_settings() {
       setting(&N::fetch_wait, "fetch_wait",
               "How long a readout waits for fragments that have not come yet, before it answers that they are pending.",
               {.minimum = 0, .maximum = 1e3 * formats::kMostFetchWaitUs}),
-      setting(&N::pending_retry, "retry_interval", "Fragments that were not there yet are asked for again after this time."),
+      setting(&N::pending_retry, "retry_interval", "The node asks for pending fragments again after this time."),
       setting(&N::readout_grace, "readout_grace",
-              "The node does not wait for a readout that is away for longer: its fragments are missing."),
+              "The node does not wait for a readout that is away for longer; the fragments of that readout are missing."),
       setting(&N::record_timeout, "record_timeout",
               "If a recorder has not answered after this time, the event is sent to it again."),
       setting(&N::recorder_patience, "recorder_patience",

@@ -73,7 +73,7 @@ void ReadoutLinks::fetch(std::uint64_t now_ns) {
     }
     bytes_.clear();
     formats::append_fetch_request(bytes_, fetch);
-    // A little longer than its event: a missing answer ends with the event, not before.
+    // The request waits a little longer than its event: a missing answer ends with the event, not before.
     const std::chrono::nanoseconds patience(std::max(ask->deadline_ns, now_ns) - now_ns + kAgainNs);
     const auto request =
         requester_.ask(readouts_[ask->readout].service, static_cast<std::uint16_t>(formats::FragmentRequest::fetch),
@@ -119,10 +119,10 @@ void ReadoutLinks::take_description(std::uint32_t number, Requester::Reply& repl
                              "", "give all readouts of the farm the same extractor and orbits_per_frame"};
   }
   if (other_numbering_) return;
-  if (description->run_number == 0) return;  // It waits for its run.
+  if (description->run_number == 0) return;  // The readout waits for its run.
   if (description->run_number != events_.context.run_number) {
     readout.describe_at_ns = now_ns + 10 * kAgainNs;
-    return say_(fmt::format("{} has run {}, not {}: it is asked for nothing", readout.name, description->run_number,
+    return say_(fmt::format("{} has run {}, not {}: no fragments are fetched from it", readout.name, description->run_number,
                             events_.context.run_number));
   }
   readout.described = true;

@@ -1,5 +1,5 @@
-// A filter node's connections to its readouts: which are there, how they describe themselves, and the fragments that are
-// fetched from them for the EventCollector.
+// A filter node's connections to its readouts: which readouts are connected, how they describe themselves, and the fragments
+// that the EventCollector fetches from them.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace rodeo::farm {
 
-/// The node's thread.
+/// One thread, the node's.
 class ReadoutLinks {
  public:
   using Requester = transport::Requester;
@@ -28,17 +28,17 @@ class ReadoutLinks {
 
   ReadoutLinks(const NodeSettings& settings, NodeEvents& events, Requester& requester, EventCollector& collector, Say say);
 
-  /// Call in the order of the collector's numbers.
+  /// Adds a readout. Call it in the order of the collector's numbers.
   void add(const std::string& name, std::uint64_t now_ns);
   bool all_described() const;
-  /// The error, if the ids of one readout count something else than those of the others.
+  /// An error if the ids of two readouts do not count the same thing.
   const std::optional<Error>& other_numbering() const { return other_numbering_; }
 
-  /// Looks from time to time which readouts came or went, and asks new ones for their description.
+  /// Checks from time to time which readouts came or went, and asks new ones for their description.
   void look(std::uint64_t now_ns);
   /// Asks for the fragments that the collector wants now.
   void fetch(std::uint64_t now_ns);
-  /// Takes a reply. False: it was not asked here.
+  /// Handles a reply. False: another part made the request.
   bool take(Requester::Reply& reply, std::uint64_t now_ns);
 
   std::vector<NodeStatus::Peer> peers() const;
@@ -55,8 +55,8 @@ class ReadoutLinks {
   };
   struct Pending {
     bool describes = false;
-    std::uint32_t number = 0;  // Of the readout, or of the ask.
-    Slot slot = 0;             // Of a fetch.
+    std::uint32_t number = 0;  // Number of the readout, or of the request to it.
+    Slot slot = 0;             // Slot of a fetch.
   };
 
   void take_description(std::uint32_t number, Requester::Reply& reply, std::uint64_t now_ns);
@@ -70,7 +70,7 @@ class ReadoutLinks {
   std::vector<Readout> readouts_;
   std::unordered_map<Requester::Request, Pending> pending_;
   std::uint64_t looked_ns_ = 0;
-  std::optional<formats::Numbering> numbering_;  // Of the readout that was described first.
+  std::optional<formats::Numbering> numbering_;  // Numbering of the first described readout.
   std::string numbering_of_;
   std::optional<Error> other_numbering_;
   std::vector<EventCollector::RobIndex> asked_;

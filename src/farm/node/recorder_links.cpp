@@ -16,8 +16,8 @@ using enum NodeCounter;
 
 namespace {
 
-constexpr std::uint64_t kAgainNs = 50'000'000;        // After a missing answer.
-constexpr std::uint64_t kAllRefusedNs = 500'000'000;  // After all recorders have refused.
+constexpr std::uint64_t kAgainNs = 50'000'000;        // Pause after a missing answer.
+constexpr std::uint64_t kAllRefusedNs = 500'000'000;  // Pause after all recorders have refused.
 
 }  // namespace
 
@@ -28,7 +28,8 @@ void RecorderLinks::add(const std::string& name) { recorders_.push_back({.name =
 
 void RecorderLinks::begin(Slot slot, std::uint64_t now_ns) {
   ++active_;
-  // If the event was another node's, any recorder may have it. All but the first are asked; the first tells by its answer.
+  // If the event was another node's, any recorder may have it. The node asks all but the first one, whose answer to the
+  // event says so.
   const bool may_be_recorded = events_.slots[slot].assigned.build_only();
   deliveries_[slot] = {
       .active = true, .to_ask = may_be_recorded ? static_cast<std::uint32_t>(recorders_.size() - 1) : 0, .since_ns = now_ns};
@@ -91,11 +92,11 @@ bool RecorderLinks::patient(const Delivery& delivery, std::uint64_t now_ns) cons
   return now_ns - delivery.since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count());
 }
 
-// The recorder in turn stays away, or does not say what it has.
+// Goes on without the recorder in turn, which stays away or does not say what it has.
 void RecorderLinks::go_without(Slot slot, std::uint64_t now_ns) {
   Delivery& delivery = deliveries_[slot];
   if (delivery.to_ask > 0) {
-    // A recorder that stays away cannot be asked: the event may be recorded twice.
+    // A recorder that stays away gives no answer, so the event may be recorded twice.
     events_.counters.add(recorded_elsewhere);
     --delivery.to_ask;
     return go_to(slot, recorder_of(slot), now_ns);
@@ -168,12 +169,12 @@ RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Repl
     return {.what = Came::dropped, .slot = slot};
   }
   if (why == RecordStatus::not_ready && (delivery.unanswered || event.assigned.build_only())) {
-    // It has not read back what it has: the event may be there.
+    // The recorder has not read back its files yet, and may have the event.
     delivery.at_ns = now_ns + kAgainNs;
     if (!patient(delivery, now_ns)) go_without(slot, now_ns);
     return {.what = Came::nothing, .slot = slot};
   }
-  // This recorder surely does not have the event: go on to the next.
+  // This recorder certainly lacks the event: the next one gets it.
   const auto count = static_cast<std::uint32_t>(recorders_.size());
   go_to(slot, (delivery.recorder + 1) % count, now_ns);
   delivery.unanswered = false;

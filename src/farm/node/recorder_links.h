@@ -1,4 +1,5 @@
-// A filter node's connections to its recorders: where an event goes, which recorders may have it already, when it is safe.
+// A filter node's connections to its recorders: where an event goes, which recorders may have it already, and when it is
+// safe.
 //
 //     The id of an event decides its first recorder. If the event was another node's, it is first taken over at all other
 //     recorders. Then the other node, which may still work on the event, cannot record it.
@@ -27,7 +28,7 @@
 
 namespace rodeo::farm {
 
-/// The node's thread.
+/// One thread, the node's.
 class RecorderLinks {
  public:
   using Requester = transport::Requester;
@@ -43,7 +44,7 @@ class RecorderLinks {
   void begin(Slot slot, std::uint64_t now_ns);
   /// Ends the delivery: the event is decided or dropped, and no request is under way.
   void end(Slot slot);
-  /// The event is dropped. True: a request is under way, and take() reports its end.
+  /// Drops the event. True: a request is under way, and the reply to it still has to arrive.
   bool cancel(Slot slot);
   void send(std::uint64_t now_ns);
 
@@ -51,7 +52,7 @@ class RecorderLinks {
   struct Told {
     Came what = Came::not_for_it;
     Slot slot = 0;
-    std::optional<formats::Verdict> copy = {};  ///< The event is safe as another copy, recorded with this verdict.
+    std::optional<formats::Verdict> copy = {};  ///< The event is safe as another copy, which was recorded with this verdict.
   };
   Told take(Requester::Reply& reply, std::uint64_t now_ns);
 
@@ -62,18 +63,18 @@ class RecorderLinks {
     std::string name;
     Requester::Service service = 0;
   };
-  struct Delivery {  // Of the event in the same slot.
+  struct Delivery {  // The delivery of the event in the same slot.
     bool active = false;
     std::uint32_t recorder = 0;
-    std::uint32_t to_ask = 0;    // Recorders that may have it from another node, with the current one.
-    std::uint32_t refusals = 0;  // One after the other.
-    bool unanswered = false;     // The recorder may have it.
+    std::uint32_t to_ask = 0;    // Recorders that may have the event from another node, and the current recorder.
+    std::uint32_t refusals = 0;  // Number of refusals in a row.
+    bool unanswered = false;     // The recorder may have the event.
     std::uint64_t since_ns = 0;  // Begin of this recorder's turn.
-    std::uint64_t at_ns = 0;     // Not before this time.
+    std::uint64_t at_ns = 0;     // Earliest time of the next request.
     std::optional<Requester::Request> request = {};
   };
   struct Pending {
-    bool asks = false;  // The request asks whether the recorder has the event.
+    bool asks = false;  // The request only asks whether the recorder has the event.
     Slot slot = 0;
   };
 

@@ -14,7 +14,7 @@ SelectionPool::SelectionPool(std::function<std::unique_ptr<EventSelection>()> ma
 SelectionPool::~SelectionPool() {
   leaving_.store(true, std::memory_order_release);
   for (const auto& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();  // The last one has no thread if the system had no more.
+    if (worker->thread.joinable()) worker->thread.join();  // If the system has no more threads, the last worker has none.
   }
 }
 
@@ -79,7 +79,7 @@ void SelectionPool::run(Worker& worker) {
     }
     while (!done_.try_push(auto(job))) base::cpu_relax();
   }
-  // The selection ends in this thread, because its Python process ends with the thread.
+  // The selection must end in this thread, because its Python process ends with the thread.
   {
     const std::lock_guard lock(mutex_);
     made = std::move(worker.selection);

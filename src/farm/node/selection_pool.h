@@ -18,22 +18,22 @@
 
 namespace rodeo::farm {
 
-/// One event on its way through a selection. Its submitter owns it before submit() and after take().
+/// One event on its way through a selection. The caller of submit() owns it before submit() and after take().
 struct SelectionJob {
   std::uint32_t slot = 0;
   WholeEvent event = {};
   Selected selected = {};
-  std::string error = {};                  ///< What was thrown; empty: nothing.
-  std::atomic<std::uint64_t> began_ns{0};  ///< Steady clock; 0: it waits.
+  std::string error = {};                  ///< Text of the exception; empty: none.
+  std::atomic<std::uint64_t> began_ns{0};  ///< Start on the steady clock; 0: the event waits.
 };
 
-/// For the node's thread, except counters().
+/// The node's thread calls all functions except counters().
 class SelectionPool {
  public:
-  /// Each thread calls `make` for itself. `most`: limit of jobs at a time.
+  /// Each thread calls `make` once. `most` limits the jobs at a time.
   SelectionPool(std::function<std::unique_ptr<EventSelection>()> make, std::uint32_t threads, std::uint32_t most,
                 base::IdlePolicy idle);
-  /// Waits for jobs that a thread works on.
+  /// Waits for the jobs that are being processed.
   ~SelectionPool();
 
   /// Starts the threads and waits until each has its selection. Throws what `make` threw.
@@ -42,17 +42,17 @@ class SelectionPool {
 
   /// Never submit more than `most` jobs at a time.
   void submit(SelectionJob& job);
-  /// A job that is done; nullptr: none.
+  /// Returns a finished job, or nullptr.
   SelectionJob* take();
 
   double cpu_seconds() const;
-  /// Sums over all threads.
+  /// Returns sums over all threads.
   std::vector<NamedCounter> counters() const;
 
  private:
   struct Worker {
     base::ThreadCpu cpu;
-    std::unique_ptr<EventSelection> selection;  // Under mutex_ until it is made, then constant.
+    std::unique_ptr<EventSelection> selection;  // mutex_ guards it until it is made; then it is constant.
     std::exception_ptr failure;
     bool made = false;
     std::thread thread;

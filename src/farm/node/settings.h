@@ -14,11 +14,11 @@
 namespace rodeo::farm {
 
 enum class Building : std::uint8_t {
-  full,   ///< All fragments of an event at once, then its selection.
-  steps,  ///< The fragments that the selection asks for, step by step; the rest once the event is accepted.
+  full,   ///< Fetches all fragments of an event at once, then calls its selection.
+  steps,  ///< Fetches the fragments that the selection asks for, step by step, and the rest once the event is accepted.
 };
 
-/// The selection that the registry makes.
+/// The settings of a selection, as the registry's factory needs them.
 struct SelectionSettings {
   std::string type = "accept";
   Parameters parameters = {};
@@ -27,10 +27,10 @@ struct SelectionSettings {
 
 struct NodeSettings {
   std::string name = "node";
-  std::string supervisor = "supervisor";  ///< Name of its service on the bus.
-  std::uint32_t slots = 32;               ///< Events at a time.
+  std::string supervisor = "supervisor";  ///< Name of the supervisor's service on the bus.
+  std::uint32_t slots = 32;               ///< Limit of events at a time.
   Building building = Building::full;
-  std::uint32_t workers = 2;  ///< Threads of the selection.
+  std::uint32_t workers = 2;  ///< Number of threads that run the selection.
   std::uint32_t credit_fragments = 0;
   std::uint64_t credit_bytes = 0;
   std::chrono::nanoseconds fetch_wait = std::chrono::milliseconds{20};
@@ -43,7 +43,7 @@ struct NodeSettings {
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   SelectionSettings selection = {};
   NetworkKeys network = {};
-  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< From the order to stop to the end.
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< Limit of the time from the command to stop to the end.
 };
 
 }  // namespace rodeo::farm

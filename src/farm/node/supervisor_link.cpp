@@ -55,7 +55,7 @@ void SupervisorLink::say_work(std::uint32_t free_slots, std::uint64_t now_ns) {
   const auto request = requester_.ask(service_, static_cast<std::uint16_t>(AssignmentKind::work), std::span(bytes_),
                                       patience_ + std::chrono::seconds{2});
   if (!request) {
-    // The WORK was not sent: HELLO repeats all of it.
+    // The WORK was not sent. HELLO repeats all of it.
     session_.close();
     hello_at_ns_ = now_ns + kAgainNs;
     return;

@@ -18,7 +18,7 @@
 
 namespace rodeo::farm {
 
-/// The node's thread.
+/// One thread, the node's.
 class SupervisorLink {
  public:
   using Requester = transport::Requester;
@@ -36,9 +36,9 @@ class SupervisorLink {
   void say_work(std::uint32_t free_slots, std::uint64_t now_ns);
 
   enum class Heard : std::uint8_t { not_for_it, nothing, welcome, orders };
-  /// Takes a reply, and says what it brings. An error: the node must end.
+  /// Reads a reply, and returns what it brings. After an error the node must end.
   Result<Heard> take(Requester::Reply& reply, std::uint64_t now_ns);
-  /// What came last. The session is open after accept_welcome().
+  /// The last welcome. The session is open after accept_welcome().
   const formats::NodeWelcome& welcome() const { return welcome_; }
   const formats::NodeOrders& orders() const { return orders_; }
   void accept_welcome();
@@ -55,10 +55,10 @@ class SupervisorLink {
   Requester& requester_;
   Requester::Service service_ = 0;
   AssignmentSession session_;
-  std::map<Requester::Request, std::uint32_t> works_;  // WORKs under way, each with the number of its HELLO.
+  std::map<Requester::Request, std::uint32_t> works_;  // Number of the HELLO before each WORK under way.
   std::optional<Requester::Request> greeting_;         // The HELLO under way.
   std::uint32_t greetings_ = 0;
-  std::uint32_t works_under_way_ = 0;  // Since the last HELLO.
+  std::uint32_t works_under_way_ = 0;  // WORKs since the last HELLO.
   std::uint64_t greeted_connections_ = 0;
   std::uint64_t hello_at_ns_ = 0;
   std::chrono::nanoseconds patience_ = std::chrono::milliseconds{500};

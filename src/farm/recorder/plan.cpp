@@ -11,7 +11,7 @@ const Settings<RecorderKeys>& recorder_settings() {
   constexpr SettingRules kBytes{.unit = Unit::bytes};
   static const Settings<FileKeys> files{
       setting(&F::directory, "directory",
-              "Directory of the event files; made if it is not there. Each recorder needs its own: it recovers files that "
+              "Directory of the event files; made if it is missing. Each recorder needs its own: it recovers files that "
               "were left open there."),
       setting(&F::project, "project", "First part of the names of files."),
       setting(&F::max_file_bytes, "max_file_size",
@@ -28,7 +28,7 @@ const Settings<RecorderKeys>& recorder_settings() {
       setting(&F::sync_bytes, "sync_bytes", "How much may wait for a flush, with sync = \"bytes\".", kBytes),
       setting(
           &F::lumi_block_linger, "lumi_block_linger",
-          "Files of a luminosity block are closed when a later block has begun and nothing came for them for this time."),
+          "Files of a luminosity block are closed when a later block has begun and no event came for them in this time."),
       setting(&F::retry_interval, "retry_interval", "A disk that was full or failed is tried again after this time."),
       setting(&F::most_open, "max_open_files",
               "Files of streams and luminosity blocks that are open at a time; each has buffers of its own.",
@@ -37,8 +37,8 @@ const Settings<RecorderKeys>& recorder_settings() {
       setting(&F::buffers, "buffers", "Buffers of each file that may wait for the disk.", {.minimum = 2, .maximum = 1024}),
       setting(&F::direct, "direct_io", "Write past the page cache where the file system can."),
       setting(&F::payload, "payload",
-              "How the payload proves itself, as `rodeo data info` shows for files of the readouts: provable seed=1 crc=0. "
-              "Empty: not at all."),
+              "The proof of the payload, as `rodeo data info` shows it for files of the readouts: provable seed=1 crc=0. "
+              "Empty: none."),
   };
   static const Settings<RecorderKeys> settings{
       setting(&R::name, "name",

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRecovered = ".recovered._";
-constexpr std::uint64_t kIdsMark = 0x0001'5344'4945'4452;  // First word of a file of remembered ids: "RDEIDS", version 1.
+constexpr std::uint64_t kIdsMark = 0x0001'5344'4945'4452;  // First word of a file of ids: "RDEIDS", version 1.
 
 // Names: "data26.00431493.physics_Main.daq.RAW._lb0525._recorder._0001.data"; recovered ones have ".recovered._0001" inside.
 bool is_of_run(const ReadBack& what, const std::string& name) {
@@ -32,7 +32,7 @@ bool is_of_run(const ReadBack& what, const std::string& name) {
   throw SetupError(
       Error{error.code, fmt::format("{}: {}", what, error.what), file.string(),
             error.next.empty()
-                ? "look at it with `rodeo data verify`; if you move it away, the events that only it has may be recorded "
+                ? "check it with `rodeo data verify`; if you move it away, events that no other file has may be recorded "
                   "a second time"
                 : error.next});
 }
@@ -50,7 +50,7 @@ void add_all(RecordedEvents& ids, const std::vector<RecordedCopy>& more, const R
   for (const RecordedCopy& one : more) ids.add_copy(one.id, number, one.copies);
 }
 
-// Recovers a file that a killed recorder left open. An earlier recovery may have finished before the kill: its file counts.
+// Recovers a file that a killed recorder left open. An earlier recovery may have finished before the kill; its file counts.
 void recover(const ReadBack& what, const fs::path& file, const std::function<void(std::string)>& say) {
   const std::string name = file.filename().string();
   const fs::path recovered = what.directory / (file.stem().string() + std::string(kRecovered) + "0001.data");
@@ -187,7 +187,7 @@ void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::functio
     say(fmt::format("run {} has {} here: {} are recorded already", what.run_number, base::counted(files, "file"),
                     base::counted(ids.size(), "id")));
   if (const std::uint64_t partly = ids.partly_there(); partly > 0)
-    say(fmt::format("{} not in all their streams: missing copies are written when the events come again",
+    say(fmt::format("{} not in all their streams: missing copies are written when the events arrive again",
                     partly == 1 ? "1 of them is" : fmt::format("{} of them are", partly)));
 }
 

@@ -19,7 +19,7 @@ class RecordedEvents {
   using Stream = formats::HaveAnswer::Stream;
   using StreamNumber = std::uint32_t;
 
-  /// The number of this stream; a new stream gets the next number.
+  /// Returns the number of this stream. A new stream gets the next number.
   StreamNumber number_of(std::string_view type, std::string_view name) {
     for (StreamNumber i = 0; i < streams_.size(); ++i) {
       if (streams_[i].stream.type == type && streams_[i].stream.name == name) return i;
@@ -28,7 +28,7 @@ class RecordedEvents {
     return static_cast<StreamNumber>(streams_.size() - 1);
   }
 
-  /// False: the event was there. An event in a debug stream and in another stream belongs to the other.
+  /// False: the event was recorded before. An event in a debug stream and in another stream counts for the other stream.
   bool add(std::uint64_t id, StreamNumber stream) {
     const Stream* const before = find(id);
     if (before == nullptr || (is_debug(*before) && !is_debug(streams_[stream].stream))) streams_[stream].ids.add(id);
@@ -47,16 +47,16 @@ class RecordedEvents {
     add(id, stream);
   }
 
-  /// The streams that have an event, if other streams of the event lack it. nullptr: all have it, or none.
+  /// Returns the streams that have an event if other streams of the event lack it, else nullptr.
   const std::vector<StreamNumber>* partly(std::uint64_t id) const {
     const auto found = partly_.find(id);
     return found == partly_.end() ? nullptr : &found->second;
   }
   std::uint64_t partly_there() const { return partly_.size(); }
-  /// All of its streams have the event now.
+  /// Call it when all streams of the event have it.
   void complete(std::uint64_t id) { partly_.erase(id); }
 
-  /// nullptr: the event is not there. Valid until the next new stream.
+  /// Returns nullptr if the event is not recorded. Valid until the next new stream.
   const Stream* find(std::uint64_t id) const {
     const Stream* found = nullptr;
     for (const OfStream& one : streams_) {

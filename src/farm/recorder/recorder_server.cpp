@@ -16,7 +16,7 @@ using formats::RecordStatus;
 namespace {
 
 constexpr std::uint64_t kShowNs = 50'000'000;
-// Time after the last file is closed: answers still go out, and new requests are refused.
+// Time after the last file is closed, in which answers go out and new requests are refused.
 constexpr std::uint64_t kFarewellNs = 200'000'000;
 
 transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
@@ -29,7 +29,7 @@ transport::ReplierSettings replier_settings(const RecorderSettings& settings) {
       .secret = need(transport::read_secret(settings.network.secret_file)),
       .page_bytes = settings.network.page_bytes,
       .pages = settings.network.pages,
-      // Any size that a message can have: nodes limit events (farm.node.max_event_size); a recorder takes what they build.
+      // A message may have any size: nodes limit events (farm.node.max_event_size), and a recorder accepts what they build.
       .most_clients = settings.most_clients,
       .most_request_bytes = 0xffff'ffff};
 }
@@ -69,7 +69,7 @@ std::vector<std::string> RecorderServer::take_messages() {
   return std::exchange(messages_, {});
 }
 
-// False: an event that it asks for is under way; the request waits.
+// False: one of the asked events is under way, and the request waits.
 bool RecorderServer::answer_have(const Request& request) {
   const auto ids = formats::decode_have(request.message.in_one_piece(scratch_));
   if (!ids || recording_ == nullptr) {
@@ -95,7 +95,7 @@ bool RecorderServer::answer_have(const Request& request) {
   return true;
 }
 
-// False: the disk is busy; the request waits.
+// False: the disk is busy, and the request waits.
 bool RecorderServer::take(Request& request, std::uint64_t now_ns) {
   if (request.kind == formats::event_request::kHave || request.kind == formats::event_request::kTakeOver)
     return answer_have(request);
@@ -121,7 +121,7 @@ void RecorderServer::run() {
     replier_->poll(now_ns, requests_, dropped_);
     bool busy = !requests_.empty() || !waiting_.empty();
     for (Request& request : requests_) waiting_.push_back(std::move(request));
-    // A request that its client dropped need not be taken. An event that was taken is recorded all the same.
+    // Events of dropped requests need no place in a file. Events that were accepted before are recorded all the same.
     for (const auto& gone : dropped_)
       std::erase_if(waiting_, [&](const Request& one) { return one.client == gone.client && one.number == gone.number; });
     while (!waiting_.empty() && take(waiting_.front(), now_ns)) waiting_.pop_front();
@@ -156,7 +156,7 @@ void RecorderServer::run() {
   ended_.store(true, std::memory_order_release);
   waiting_.clear();
   requests_.clear();
-  // A service that answers no longer must leave the bus.
+  // A service that no longer answers must leave the bus.
   replier_.reset();
   cpu_.detach();
 }

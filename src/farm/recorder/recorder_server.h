@@ -1,4 +1,4 @@
-// The service `events`: a thread takes events from clients, has them recorded, and answers when they are safe.
+// The service `events`. Its thread receives events from clients, has them recorded, and answers when they are safe.
 #pragma once
 
 #include <atomic>
@@ -21,30 +21,30 @@ namespace rodeo::farm {
 
 struct RecorderStatus {
   std::uint32_t run_number = 0;
-  std::vector<NamedCounter> counters;  ///< kRecorderCounters, then those of the network.
+  std::vector<NamedCounter> counters;  ///< Counters of kRecorderCounters, then those of the network.
   std::size_t open_files = 0;
-  std::size_t events_waiting = 0;    ///< Taken, but not safe yet.
-  std::size_t requests_waiting = 0;  ///< Not taken yet because the disk is busy.
+  std::size_t events_waiting = 0;    ///< Events that are received, but not safe yet.
+  std::size_t requests_waiting = 0;  ///< Requests that wait because the disk is busy.
   std::uint64_t ids = 0;
   std::size_t clients = 0;
   double cpu_seconds = 0;
-  std::string trouble;                        ///< Why nothing is taken at the moment.
-  std::vector<FragmentConsumer::File> files;  ///< Closed in this life of the recorder.
+  std::string trouble;                        ///< Reason why no event is accepted at the moment.
+  std::vector<FragmentConsumer::File> files;  ///< Files closed in this life of the recorder.
   std::uint64_t operator[](std::string_view counter) const;
 };
 
-/// One thread calls start(), end() and the rest; it is not the server's.
+/// One thread, another than the server's, calls start(), end() and all other functions.
 class RecorderServer {
  public:
   /// Listens. Requests are refused as `not_ready` until start(). Throws SetupError.
   explicit RecorderServer(const RecorderSettings& settings);
   ~RecorderServer();
 
-  /// Reads back the ids that this run has here, then takes events. Blocks while it reads. Throws SetupError.
+  /// Reads back the ids of this run in its files, then accepts events. Blocks while it reads. Throws SetupError.
   void start(std::uint32_t run_number);
-  /// Closes files and answers waiting requests; does not block. ended() becomes true afterwards.
+  /// Begins to close files and to answer waiting requests; does not block. ended() becomes true afterwards.
   void end();
-  /// After end(): waiting requests get no answer. Nodes keep the events; `rodeo data recover` can recover the open files.
+  /// After end(): waiting requests get no answer. Nodes keep these events; `rodeo data recover` can recover the open files.
   void give_up() { leaving_.store(true, std::memory_order_release); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
@@ -64,9 +64,9 @@ class RecorderServer {
   const RecorderSettings settings_;
   std::unique_ptr<transport::Replier> replier_;
 
-  // Shared by the two threads.
+  // The two threads share these members.
   mutable std::mutex mutex_;
-  std::unique_ptr<RunRecording> next_;  // Passed from start() to the server's thread.
+  std::unique_ptr<RunRecording> next_;  // start() passes it to the server's thread.
   RecorderStatus shown_;
   std::vector<std::string> messages_;
   std::atomic<bool> ending_{false};
@@ -74,7 +74,7 @@ class RecorderServer {
   std::atomic<bool> ended_{false};
   std::atomic<std::int64_t> delay_ns_{0};
 
-  // Used by the server's thread only.
+  // Only the server's thread uses these members.
   std::unique_ptr<RunRecording> recording_;
   std::deque<Request> waiting_;
   std::vector<Request> requests_;

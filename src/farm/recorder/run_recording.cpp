@@ -16,10 +16,10 @@ using formats::RecordStream;
 
 namespace {
 
-// Bytes of a request that are decoded in one piece: the head and the event's header.
+// Number of bytes of a request that are decoded in one piece: the head and the event's header.
 constexpr std::size_t kMostFront = formats::kMostRecordHeadBytes + (64 << 10);
 
-// The first bytes of a message in one piece, in place or copied to `scratch`.
+// Returns the first bytes of a message in one piece, in place or copied to `scratch`.
 std::span<const std::byte> front_of(std::span<const std::span<const std::byte>> pieces, std::vector<std::byte>& scratch) {
   if (pieces.empty()) return {};
   if (pieces.size() == 1 || pieces[0].size() >= kMostFront) return pieces[0].first(std::min(pieces[0].size(), kMostFront));
@@ -102,7 +102,7 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
     refuse(ticket, RecordStatus::taken_over);
     return true;
   }
-  // An event that is safe in one of its streams is not refused: the next recorder would write it a second time.
+  // An event that is safe in one of its streams is not refused, because the next recorder would write it a second time.
   if (partly && (ending_ || trouble_until_ns_ > now_ns || has_another_decision(id, taken->head.streams))) return had();
   if (ending_) {
     refuse(ticket, RecordStatus::not_ready);
@@ -112,14 +112,14 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
     refuse(ticket, refusal());
     return true;
   }
-  // If one of the files has no free buffer, none of them gets a copy yet.
+  // If one of the files has no free buffer, no file gets a copy yet.
   for (const RecordStream& stream : taken->head.streams) {
     StreamFile* const file = file_of(stream, event->lumi_block, now_ns);
     if (file == nullptr || file->over() || file->takes_at_once(event_bytes)) continue;
     counters_.add(RecorderCounter::waits_for_disk);
     return false;
   }
-  // The event without the head of the request, in place.
+  // The pieces of the event, without the head of the request, stay in place.
   event_pieces_.clear();
   std::size_t skip = taken->bytes;
   for (const auto piece : pieces) {
@@ -131,8 +131,8 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
   return true;
 }
 
-// For an event that only some of its streams have: leaves the streams that lack it. True: none of `streams` has it, or all.
-// Then another node decided it before, and this node cannot know that decision.
+// Handles an event that only some of its streams have: leaves the streams that lack it. True: none of `streams` has it, or
+// all. Then another node decided it before, and this node cannot know that decision.
 bool RunRecording::has_another_decision(std::uint64_t id, std::vector<RecordStream>& streams) {
   const auto& there = *ids_.partly(id);
   const auto erased = std::erase_if(streams, [&](const RecordStream& stream) {
@@ -184,7 +184,7 @@ StreamFile* RunRecording::file_of(const RecordStream& stream, std::uint32_t lumi
   const auto found = files_.find({stream.type, stream.name, block});
   if (found != files_.end() && !found->second->over()) return found->second.get();
   if (found != files_.end()) {
-    // It is over but not collected: its files are closed, and the next ones begin behind them.
+    // The file is closed but not collected: the next files begin behind it.
     ending_files_.push_back(std::move(found->second));
     files_.erase(found);
   }
@@ -196,14 +196,14 @@ StreamFile* RunRecording::file_of(const RecordStream& stream, std::uint32_t lumi
     return files_.emplace(FileKey{stream.type, stream.name, block}, std::move(made)).first->second.get();
   } catch (const SetupError& error) {
     fail(error.error(), now_ns);
-  } catch (const std::exception& error) {  // No more threads, or an unreadable directory.
+  } catch (const std::exception& error) {  // There are no more threads, or the directory is unreadable.
     fail({"readout.cannot_write", fmt::format("cannot begin a file: {}", error.what()), keys_.directory}, now_ns);
   }
   return nullptr;
 }
 
 void RunRecording::fail(const Error& error, std::uint64_t now_ns) {
-  if (trouble_.empty()) messages_.push_back("nothing is taken: " + base::in_a_line(error));
+  if (trouble_.empty()) messages_.push_back("no event is accepted: " + base::in_a_line(error));
   trouble_ = base::in_a_line(error);
   trouble_code_ = error.code;
   trouble_until_ns_ = now_ns + static_cast<std::uint64_t>(keys_.retry_interval.count());
@@ -236,7 +236,7 @@ void RunRecording::settle(StreamFile::Waiter waiter, bool safe) {
 
 void RunRecording::collect(StreamFile& file, std::uint64_t now_ns) {
   if (file.over()) {
-    // The reason must be known before the answers that name it.
+    // The reason must be known before the answers that contain it.
     if (const auto status = file.status(); !status.failure.empty()) fail({status.code, status.failure}, now_ns);
   }
   file.settle([&](StreamFile::Waiter waiter, bool safe) { settle(waiter, safe); });

@@ -1,4 +1,4 @@
-// What a recorder does with events: files by stream, one copy of each id, answers when events are safe. No network.
+// Records events: files by stream, one copy of each id, answers when events are safe. It uses no network.
 #pragma once
 
 #include <array>
@@ -47,15 +47,15 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Recorder
     {"read_back", "events", "Ids that were found in files of this run when the recorder was started."},
     {"malformed", "requests", "Requests that cannot be read, or hold no event."},
     {"other_run", "events", "Events of another run than the recorder's: refused."},
-    {"refused_disk_full", "events", "Refused because the disk is full."},
-    {"refused_write_failed", "events", "Refused because the disk failed."},
-    {"taken_over", "events", "Refused because another node has them now; they came late from their former node."},
+    {"refused_disk_full", "events", "Events refused because the disk is full."},
+    {"refused_write_failed", "events", "Events refused because the disk failed."},
+    {"taken_over", "events", "Events refused because another node has them now; they arrived late from their former node."},
     {"copies_lost", "events",
      "Events that one of their streams has and another lacks: the write failed, or they never came again."},
     {"waits_for_disk", "waits", "Times that an event had to wait before it was taken, because the disk was busy."},
 }};
 
-/// One thread, except counters(). Opening a file and reading back block.
+/// One thread calls all functions except counters(). Opening a file blocks, and so does reading back.
 class RunRecording {
  public:
   struct Ticket {
@@ -67,38 +67,40 @@ class RunRecording {
     formats::RecordStatus status = formats::RecordStatus::recorded;
   };
 
-  /// `name`: of the recorder, in file names. Recovers files that a killed recorder left open, then reads back the ids in the
-  /// files of this run. Tells `say` what it found. Throws SetupError.
+  /// Recovers files that a killed recorder left open, then reads back the ids in the files of this run. File names contain
+  /// `name`, the recorder's. Reports to `say`. Throws SetupError.
   RunRecording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say);
   ~RunRecording();
 
-  /// Takes or refuses one request; poll() returns the answer. False: the disk is busy, offer it again. Copies the pieces.
+  /// Accepts or refuses one request; poll() returns the answer. False: the disk is busy, offer the request again. Copies the
+  /// pieces.
   bool offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes, std::uint64_t now_ns);
 
-  /// The event is another node's from now on: a copy of its former node is refused. Forgotten when the recorder ends.
+  /// Call it when another node has the event: a copy from its former node is refused from now on. A restart of the recorder
+  /// forgets this.
   void take_over(std::uint64_t id) { taken_over_.add(id); }
 
-  /// The event is taken and not safe yet.
+  /// True if the event is accepted and not safe yet.
   bool is_under_way(std::uint64_t id) const { return under_way_.contains(id); }
   bool has(std::uint64_t id) const { return ids_.find(id) != nullptr; }
-  /// A stream that has the event; a debug stream only if there is no other. nullptr: it is not recorded.
+  /// Returns a stream that has the event; a debug stream only if there is no other. nullptr: the event is not recorded.
   const formats::HaveAnswer::Stream* stream_of(std::uint64_t id) const { return ids_.find(id); }
 
-  /// Flushes files, collects those that are over, and appends answers.
+  /// Flushes files, collects closed files, and appends answers.
   void poll(std::uint64_t now_ns, std::vector<Answer>& answers);
 
-  /// Asks for the end: all files are closed. Call poll() until ended().
+  /// Begins to close all files. Call poll() until ended().
   void end();
   bool ended() const { return ending_ && files_.empty() && ending_files_.empty(); }
 
-  /// For tests of a slow disk: each write takes that much longer from now on.
+  /// For tests of a slow disk: from now on each write takes that much longer.
   void slow_down(std::chrono::nanoseconds each_write);
 
-  /// Files that were closed since the last call.
+  /// Returns the files that were closed since the last call.
   std::vector<FragmentConsumer::File> take_closed();
-  /// Messages for people since the last call.
+  /// Returns the messages for people since the last call.
   std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
-  /// Why nothing is taken at the moment; empty: events are taken.
+  /// The reason why no event is accepted at the moment; empty: events are accepted.
   const std::string& trouble() const { return trouble_; }
   std::size_t open_files() const { return files_.size(); }
   std::size_t events_waiting() const { return events_.size() - free_events_.size(); }
@@ -112,7 +114,7 @@ class RunRecording {
   struct Event {
     std::uint64_t id = 0;
     std::uint64_t bytes = 0;
-    std::uint32_t copies = 0;  // In files; not known yet whether they become safe.
+    std::uint32_t copies = 0;  // Copies in files; they may become safe or lost.
     std::uint32_t safe = 0;    // Copies that are safe.
     std::uint32_t lost = 0;    // Copies that will never be safe.
     RecordedEvents::StreamNumber stream = 0;

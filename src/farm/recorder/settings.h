@@ -16,12 +16,12 @@ namespace rodeo::farm {
 
 /// When events are flushed to the disk. After the flush they are acknowledged.
 enum class SyncPolicy : std::uint8_t {
-  each,      ///< At once; events that come while the disk is busy go together.
-  by_time,   ///< When the oldest event has waited for `sync_interval`.
-  by_bytes,  ///< When `sync_bytes` wait, or the oldest event has waited for `sync_interval`.
+  each,      ///< Flushes at once; events that come while the disk is busy go together.
+  by_time,   ///< Flushes when the oldest event has waited for `sync_interval`.
+  by_bytes,  ///< Flushes when `sync_bytes` wait, or the oldest event has waited for `sync_interval`.
 };
 
-/// Where event files of a recorder go, and how they are written.
+/// Directory and names of a recorder's event files, and how they are written.
 struct FileKeys {
   std::filesystem::path directory = ".";
   std::string project = "rodeo";
@@ -32,19 +32,19 @@ struct FileKeys {
   std::chrono::nanoseconds sync_interval = std::chrono::milliseconds{100};
   std::uint64_t sync_bytes = 16 << 20;
   std::chrono::nanoseconds lumi_block_linger = std::chrono::seconds{5};
-  std::chrono::nanoseconds retry_interval = std::chrono::seconds{1};  ///< After a disk was full or failed.
-  std::uint32_t most_open = 32;                                       ///< Limit of files of streams and luminosity blocks.
+  std::chrono::nanoseconds retry_interval = std::chrono::seconds{1};  ///< Pause after a disk was full or failed.
+  std::uint32_t most_open = 32;                                       ///< Limit of open files.
   std::size_t buffer_bytes = 4 << 20;
-  unsigned buffers = 4;  ///< Of each open file.
+  unsigned buffers = 4;  ///< Buffers of each open file.
   bool direct = true;
   std::string payload = {};  ///< The text behind "Rodeo-Payload=" in files of the readouts; empty: none.
 };
 
 /// Where closed files go.
 struct TargetKeys {
-  std::string directory = {};                      ///< Files are copied there.
-  std::vector<std::string> copy_command = {};      ///< Or this command copies them, with {file} and {name}.
-  std::vector<std::string> checksum_command = {};  ///< Prints the SHA-256 of the copy.
+  std::string directory = {};                      ///< Directory to which files are copied.
+  std::vector<std::string> copy_command = {};      ///< Command that copies files instead, with {file} and {name}.
+  std::vector<std::string> checksum_command = {};  ///< Command that prints the SHA-256 of the copy.
   bool remove = true;                              ///< Removes the local file once the copy is confirmed.
   std::chrono::nanoseconds retry_interval = std::chrono::seconds{10};
   std::chrono::nanoseconds timeout = std::chrono::minutes{5};  ///< Time limit of one command.
@@ -54,12 +54,12 @@ struct TargetKeys {
 };
 
 struct RecorderSettings {
-  std::string name = "recorder";  ///< Name of its service on the bus.
+  std::string name = "recorder";  ///< Name of the recorder's service on the bus.
   std::uint32_t run_number = 1;   ///< Used if run control gives none.
   FileKeys files = {};
   TargetKeys target = {};
   NetworkKeys network = {};
-  std::uint32_t most_clients = 4096;                          ///< Connected at a time.
+  std::uint32_t most_clients = 4096;                          ///< Limit of connected clients.
   std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< From the order to stop to the end.
 };
 

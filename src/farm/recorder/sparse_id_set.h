@@ -1,4 +1,4 @@
-// The ids that a recorder has: millions of them; neighbouring ids arrive at about the same time.
+// The ids that a recorder has. There are millions of them, and neighbouring ids arrive at about the same time.
 #pragma once
 
 #include <bitset>
@@ -8,10 +8,11 @@
 
 namespace rodeo::farm {
 
-/// A bitmap for each 4096 neighbours of which one is there: 13 bytes an id if one id in a hundred is recorded. One thread.
+/// Has a bitmap for each 4096 neighbours with at least one id: 13 bytes per id if one id in a hundred is recorded. One
+/// thread.
 class SparseIdSet {
  public:
-  /// False: the id was there.
+  /// False: the set has the id already.
   bool add(std::uint64_t id) {
     auto& block = block_of(id);
     const bool added = !block[id % kBlock];

@@ -28,7 +28,7 @@ Error cannot(const std::string& what, const fs::path& file) {
   return {"file.write", fmt::format("{}: {}", what, std::strerror(errno)), file.string()};
 }
 
-// Drops cached pages, so that the next read proves what is on the disk.
+// Drops cached pages, so that the next read shows what is on the disk.
 void forget_cached(int descriptor) { ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); }
 
 Result<void> copy_bytes(const fs::path& from, const fs::path& to) {
@@ -55,9 +55,9 @@ Result<void> copy_bytes(const fs::path& from, const fs::path& to) {
 }
 
 Error differs(const fs::path& copy, const std::string& here, const std::string& there) {
-  return {"farm.target_differs", fmt::format("the copy has SHA-256 {}, the file {}", there.empty() ? "none" : there, here),
-          copy.string(),
-          "check the copy, and remove it if it is not from this run; the file stays here until a copy equals it"};
+  return {"farm.target_differs",
+          fmt::format("the copy has SHA-256 {}, and the file has {}", there.empty() ? "none" : there, here), copy.string(),
+          "check the copy, and remove it if it is not from this run; the file stays here until its copy is equal"};
 }
 
 std::vector<std::string> replaced(const std::vector<std::string>& command, const fs::path& file) {
@@ -73,7 +73,7 @@ std::vector<std::string> replaced(const std::vector<std::string>& command, const
   return out;
 }
 
-/// The output of a program. Error farm.target_failed.
+/// Returns the output of a program. Error farm.target_failed.
 Result<std::string> output_of(const std::vector<std::string>& command, std::chrono::nanoseconds timeout) {
   auto [from, to] = RODEO_TRY(base::make_pipe());
   ::fcntl(from.get(), F_SETFL, O_NONBLOCK);
@@ -190,7 +190,7 @@ Result<void> StorageTarget::store(const fs::path& file) {
     RODEO_TRY(copy_to_directory(file, keys_.directory));
   }
   if (!keys_.remove) return {};
-  // The ids of the file are needed as long as the run may go on.
+  // The run may go on, and then needs the ids of the file.
   RODEO_TRY(remember_ids(file));
   std::error_code error;
   fs::remove(file, error);
@@ -201,7 +201,7 @@ Result<void> StorageTarget::store(const fs::path& file) {
 void StorageTarget::run() {
   base::set_thread_name("storage-target");
   std::unique_lock lock(mutex_);
-  bool again = false;  // Something failed: it is tried again after a while.
+  bool again = false;  // Something failed; the thread tries again after a while.
   for (;;) {
     const auto wake = [this] { return look_ || leaving_; };
     if (again) {

@@ -21,32 +21,33 @@ namespace rodeo::farm {
 /// file.write, file.open.
 Result<void> copy_to_directory(const std::filesystem::path& file, const std::filesystem::path& directory);
 
-/// The same with two programs; {file} and {name} in their arguments are replaced. One copies, the other prints the SHA-256
-/// of the copy as the first word of its output. Errors: farm.target_failed, farm.target_differs.
+/// Copies a file with two programs, and replaces {file} and {name} in their arguments. One program copies, the other prints
+/// the SHA-256 of the copy as the first word of its output. Errors: farm.target_failed, farm.target_differs.
 Result<void> copy_by_command(const std::filesystem::path& file, const TargetKeys& keys);
 
-/// SHA-256 of a file on the disk, in hex digits. Error file.open.
+/// Returns the SHA-256 of a file on the disk, in hex digits. Error file.open.
 Result<std::string> sha256_of_file(const std::filesystem::path& file);
 
-/// A thread that stores the closed files of one run, also those of former lives of this recorder.
+/// A thread that stores the closed files of one run, including those of former lives of this recorder.
 class StorageTarget {
  public:
   struct Status {
-    std::uint64_t stored_files = 0;  ///< Copied and confirmed.
+    std::uint64_t stored_files = 0;  ///< Files that are copied and confirmed.
     std::uint64_t stored_bytes = 0;
-    std::uint64_t failures = 0;    ///< Tries that failed.
-    std::uint64_t files_left = 0;  ///< Not stored yet, as of the last look.
-    std::string trouble;           ///< Why the last try failed; empty: it succeeded.
+    std::uint64_t failures = 0;    ///< Number of failed attempts.
+    std::uint64_t files_left = 0;  ///< Files that were not stored at the last check.
+    std::string trouble;           ///< Reason why the last attempt failed; empty: it succeeded.
   };
 
   StorageTarget(TargetKeys keys, ReadBack files);
   ~StorageTarget();
 
-  /// There may be a new file. Any thread.
+  /// Call it when there may be a new file. Any thread may call it.
   void look();
-  /// No more files come: the thread ends when all are stored, or after `linger`. Does not block. Any thread.
+  /// Call it when no more files come: the thread ends when all are stored, or after `linger`. Does not block. Any thread may
+  /// call it.
   void end();
-  /// The thread ends after the copy that is under way.
+  /// Ends the thread after the copy that is under way.
   void give_up();
   bool ended() const;
   Status status() const;
@@ -65,7 +66,7 @@ class StorageTarget {
   bool ended_ = false;
   std::uint64_t ending_since_ns_ = 0;
   Status status_;
-  std::vector<std::filesystem::path> stored_;  // Files that stay here because they are not removed.
+  std::vector<std::filesystem::path> stored_;  // Stored files that are not removed here.
   std::thread thread_;
 };
 

@@ -12,7 +12,7 @@ std::uint32_t next_file_number(const std::filesystem::path& directory, const std
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(directory, unreadable)) {
     std::string name = entry.path().filename().string();
-    if (name.starts_with('.')) name.erase(0, 1);  // The remembered ids of a file that was moved away.
+    if (name.starts_with('.')) name.erase(0, 1);  // Hidden files have the ids of files that were moved away.
     if (!name.starts_with(prefix)) continue;
     std::uint32_t number = 0;
     const char* const digits = name.data() + prefix.size();
@@ -37,7 +37,7 @@ storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, con
   out.files.free_strings = {std::string(formats::kWholeEventsKey) + "=whole", formats::IdsMark{}.text()};
   out.files.provable = formats::ProvableMark::parse(keys.payload);
   out.disk.direct = keys.direct;
-  // Many sequences are open at a time: none reserves space that it cannot use.
+  // Many sequences are open at a time, so each reserves only the space that it can use.
   if (keys.max_file_bytes > 0) out.disk.reserve_step = std::min(out.disk.reserve_step, keys.max_file_bytes);
   out.disk.min_free_bytes = keys.min_free_bytes;
   out.buffer_bytes = keys.buffer_bytes;

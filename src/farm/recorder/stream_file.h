@@ -15,10 +15,11 @@
 
 namespace rodeo::farm {
 
-/// The number after the largest one that files of this core name have: closed, being written, or moved away and remembered.
+/// Returns the number after the largest one of the files with this core name: closed files, files being written, and files
+/// that were moved away and remembered.
 std::uint32_t next_file_number(const std::filesystem::path& directory, const std::string& core_name);
 
-/// The settings of a sequence of files.
+/// Makes the settings of a sequence of files.
 storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, const std::string& recorder,
                                                        std::uint32_t run_number, const formats::RecordStream& stream,
                                                        std::uint32_t lumi_block);
@@ -32,17 +33,18 @@ class StreamFile {
   explicit StreamFile(storage::EventFileSequence::Settings settings);
 
   bool takes_at_once(std::size_t bytes) const { return files_.takes_at_once(bytes); }
-  /// False: the event is refused; settle() still reports those that wait.
+  /// False: the event is refused. settle() still reports the events that wait.
   bool append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes, Waiter waiter, std::uint64_t now_ns);
 
-  /// Starts a flush if the policy asks for it and no flush is under way.
+  /// Starts a flush if the policy requires one and no flush is under way.
   void keep_up(const FileKeys& keys, std::uint64_t now_ns);
-  /// Asks for the end; nothing more is appended.
+  /// Begins to close the files; nothing more is appended.
   void end() { files_.end(); }
   bool over() const { return files_.over() || files_.closed(); }
   void slow_down(std::chrono::nanoseconds each_write) { files_.slow_down(each_write); }
 
-  /// Calls settled(waiter, safe) for each event that is safe now; once the files are over, also for those that never will.
+  /// Calls settled(waiter, safe) for each event that is safe now. Once the files are closed, also calls it for the events
+  /// that will never be safe.
   template <typename Settled>
   void settle(Settled&& settled) {
     const bool final = over();
@@ -58,15 +60,15 @@ class StreamFile {
 
   bool idle() const { return waiting_.empty(); }
   std::uint64_t last_append_ns() const { return last_append_ns_; }
-  /// If over() is not true, waits for the end of the thread.
+  /// Waits for the end of the thread unless over() is true.
   storage::EventFileSequence::Status status() const { return files_.status(); }
 
  private:
   storage::EventFileSequence files_;
   std::deque<Waiter> waiting_;  // Events that are not settled, in order.
-  std::uint64_t settled_ = 0;   // Number of events before the first of them.
+  std::uint64_t settled_ = 0;   // Number of settled events.
   std::uint64_t appended_ = 0;
-  std::uint64_t flushed_ = 0;  // Events that are safe once the last flush is done.
+  std::uint64_t flushed_ = 0;  // Number of events that are safe once the last flush is done.
   std::uint64_t unflushed_bytes_ = 0;
   std::uint64_t oldest_unflushed_ns_ = 0;
   std::uint64_t last_append_ns_ = 0;

@@ -60,7 +60,7 @@ const Settings<EmulatedTime>& emulated_time_settings() {
       setting(&T::mean, "mean_time", "Mean of the emulated time."),
       setting(&T::sigma, "sigma", "Standard deviation of the logarithm of a log_normal time.",
               {.minimum = 0, .maximum = 10}),
-      setting(&T::busy, "busy", "Keeps a core busy for that time instead of sleeping."),
+      setting(&T::busy, "busy", "Keeps a core busy for this time instead of sleeping."),
       setting(&T::seed, "seed", "Seed of the draws."),
   };
   return settings;

@@ -68,7 +68,7 @@ struct PythonSelection::Keys {
         setting(&Keys::file, "file", "Python file with one function that is decorated with @rodeo.select.",
                 {.required = true}),
         setting(&Keys::timeout, "timeout",
-                "If the function has not answered after this time, its process is started again, and the event goes to a "
+                "If the function has not answered after this time, its process is restarted, and the event goes to a "
                 "debug stream."),
         setting(&Keys::start_timeout, "start_timeout", "How long Python may take to read the file."),
     };
@@ -117,8 +117,7 @@ Result<void> PythonSelection::start() {
   if (!said || at(*said, "ready").boolean() == false) {
     const std::string why = said ? at(*said, "error").string() : said.error().what;
     stop();
-    return std::unexpected(
-        Error{"farm.python", why, keys_->file.string(), "rodeo explain rodeo.select shows how such a file looks"});
+    return std::unexpected(Error{"farm.python", why, keys_->file.string(), "`rodeo explain rodeo.select` shows an example"});
   }
   first_robs_ = source_ids(at(*said, "first_robs"));
   return {};
@@ -204,7 +203,7 @@ void PythonSelection::put_event(const WholeEvent& event) {
 void PythonSelection::start_again(const std::string& why) {
   process_.signal(SIGKILL);
   stop();
-  // If this start fails, the next event starts it.
+  // If this start fails, the next event starts the process.
   (void)start();
   throw std::runtime_error(why);
 }

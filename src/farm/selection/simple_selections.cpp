@@ -47,7 +47,7 @@ const Settings<SimpleSettings>& accept_settings() {
 const Settings<SimpleSettings>& fraction_settings() {
   using S = SimpleSettings;
   static const Settings<S> settings{
-      setting(&S::fraction, "fraction", "Share of the events that is accepted; which ones follows from the event's id.",
+      setting(&S::fraction, "fraction", "Share of the events that is accepted; the event's id decides.",
               {.minimum = 0, .maximum = 1}),
       setting(&S::stream_type, "stream_type", "Type of the stream that events go to."),
       setting(&S::stream_name, "stream", "Name of the stream that events go to."),

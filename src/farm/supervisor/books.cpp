@@ -8,10 +8,10 @@ namespace {
 using dispatch::ClearBook;
 using dispatch::Dispatcher;
 
-/// Limit of remembered ids that no trigger announced: after a restart, or without a trigger authority.
+/// Limit of remembered ids that no trigger announced, after a restart or without a trigger authority.
 constexpr std::uint32_t kLately = 1 << 20;
-constexpr std::size_t kMostUntold = 1 << 20;  // More than readouts hold; if there are more, the oldest come first.
-constexpr std::uint32_t kMostAtOnce = 32;     // Events in a row to one node: as many as it works on at a time.
+constexpr std::size_t kMostUntold = 1 << 20;  // Exceeds what readouts hold; above this limit, the oldest come first.
+constexpr std::uint32_t kMostAtOnce = 32;     // Limit of successive events to one node; it works on as many at a time.
 
 static_assert(static_cast<int>(formats::Verdict::accepted) == static_cast<int>(dispatch::Verdict::accepted) &&
               static_cast<int>(formats::Verdict::rejected) == static_cast<int>(dispatch::Verdict::rejected) &&
@@ -75,7 +75,7 @@ void Books::found(std::uint32_t readout, std::uint64_t id, std::uint64_t now_ns)
   using Place = dispatch::CommonSpan::Place;
   if (has_trigger_) return admission.found(id, now_ns);
   switch (span.of(id)) {
-    case Place::unknown: unplaced_ = true; return;  // found() is called again when the begin is known.
+    case Place::unknown: unplaced_ = true; return;  // found() runs again when the begin is known.
     case Place::before: return outside(BooksCounter::before_common_start, id, now_ns);
     case Place::after: return outside(BooksCounter::after_common_end, id, now_ns);
     case Place::within: break;
@@ -84,7 +84,7 @@ void Books::found(std::uint32_t readout, std::uint64_t id, std::uint64_t now_ns)
                   [this](std::uint64_t found, const dispatch::Holders& holders) { return span.all_have(found, holders); });
 }
 
-/// The readout releases the event. It counts once, as all events that are over.
+/// Has the readout release the event. The event counts once, as all events that are over.
 void Books::outside(BooksCounter why, std::uint64_t id, std::uint64_t now_ns) {
   counters_.add(why);
   lately_.add(id);

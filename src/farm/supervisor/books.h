@@ -19,7 +19,7 @@
 
 namespace rodeo::farm {
 
-inline constexpr std::uint64_t kSettleNs = 500'000'000;  ///< An accepted trigger is announced within this time.
+inline constexpr std::uint64_t kSettleNs = 500'000'000;  ///< Limit of the time from trigger to announcement.
 
 enum class BooksCounter : std::uint8_t { before_common_start, after_common_end, count };
 inline constexpr std::array<base::CounterInfo, 2> kBooksCounters{{
@@ -37,55 +37,57 @@ class Books {
 
   explicit Books(const SupervisorSettings& settings);
 
-  // The trigger.
+  // Functions of the trigger.
 
-  /// Triggers come without a gap from this id on.
+  /// From this id on, triggers come without a gap.
   void trigger_begins(std::uint64_t id) { told_.emplace_back(id, id); }
-  /// The trigger announced this event. The admission must have room. False: a readout named it first, and it is over by now.
+  /// The trigger announced this event. The admission must have room. False: a readout named the event first, and the event
+  /// is already over.
   bool trigger(const dispatch::Event& event);
 
-  // Readouts.
+  // Functions of readouts.
 
   enum class Held : std::uint8_t {
-    known,   ///< In the books.
-    over,    ///< Decided, and cleared everywhere else.
-    orphan,  ///< Announced by no trigger so far.
+    known,   ///< The event is in the books.
+    over,    ///< The event is decided, and cleared in all other readouts.
+    orphan,  ///< No trigger has announced the event so far.
   };
   Held held(std::uint64_t id) const { return dispatcher.knows(id) ? Held::known : is_over(id) ? Held::over : Held::orphan; }
   /// The event is over, but a readout still has it.
   void clear_again(std::uint64_t id, std::uint64_t now_ns) { clears.add({.id = id, .who = kNobody}, now_ns); }
 
-  // Nodes. Each decision becomes safe in its turn, whether it counts or not.
+  // Functions of nodes. Each decision becomes safe in its turn, whether it counts or not.
 
   void decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, std::uint64_t now_ns);
-  /// The same from a HELLO: the decision may be older than this supervisor.
+  /// A decision in a HELLO, which may be older than this supervisor.
   void decision_of_before(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
                           std::uint64_t now_ns);
-  /// The node made room for an older event. `heard`: it said so in WORK. In HELLO this means only that it lacks the event.
+  /// The node made room for an older event. `heard`: the node said so in WORK. In HELLO this means only that the node lacks
+  /// the event.
   void given_back(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, bool heard,
                   std::uint64_t now_ns);
-  /// A node reports that it has an event. False: the event is not the node's any more.
+  /// A node reports that it has an event. False: the event does not belong to the node any more.
   bool has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns);
 
-  // A recorder has an event that no node has decided. `debug`: it is in a debug stream.
+  // A recorder has an event that no node has decided. `debug`: the event is in a debug stream.
   void recorded_before(std::uint64_t id, bool debug, std::uint64_t now_ns);
 
   /// The readout holds the event, which is an orphan.
   void found(std::uint32_t readout, std::uint64_t id, std::uint64_t now_ns);
   /// Number of triggers that may enter.
   std::uint32_t room() const { return admission.room_for_triggers(dispatcher); }
-  /// Number of undecided events; each counts once.
+  /// Returns the number of undecided events. Each counts once.
   std::uint64_t undecided();
 
   /// True if the id was in the books and has left them.
   bool is_over(std::uint64_t id) const;
-  /// All events that entered are decided and cleared.
+  /// True if all events that entered are decided and cleared.
   bool empty() const {
     return dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 && clears.entries() == 0 &&
            admission.untold() == 0;
   }
 
-  /// Removes what is cleared everywhere. Calls safe(node, session) for each decision, in order.
+  /// Removes the events that all readouts have cleared. Calls safe(node, session) for each decision, in order.
   template <typename Safe>
   void take_over(Safe&& safe) {
     if (!decisions.written()) return;
@@ -97,7 +99,7 @@ class Books {
         [](std::uint64_t) {});
   }
 
-  /// Readouts hold events, but it is not known yet which of them belong to the run.
+  /// True if readouts hold events, and it is not known yet which of these belong to the run.
   bool has_unplaced() const { return unplaced_ && !span.begin_known(); }
   std::vector<NamedCounter> counters() const;
 
@@ -121,7 +123,7 @@ class Books {
   Lately lately_;                                              // Other ids that are over.
 };
 
-/// How many of the events that a supervisor has room for are not for triggers.
+/// Returns how many of the events that a supervisor has room for are not for triggers.
 std::uint32_t kept_for_untold(std::uint32_t events_in_flight);
 
 dispatch::Event event_of(const formats::AssignedEvent& event);

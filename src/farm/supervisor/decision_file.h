@@ -1,4 +1,5 @@
-// The file of decisions: 9 bytes a decision, appended before a node learns that it is safe (docs/formats/assignments.md).
+// The file of decisions: 9 bytes per decision, appended before a node learns that the decision is safe
+// (docs/formats/assignments.md).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,13 @@ struct Decided {
   std::uint64_t accepted = 0;
   std::uint64_t rejected = 0;
   std::uint64_t debug = 0;
-  std::uint64_t lost = 0;  ///< No readout had a fragment of them.
+  std::uint64_t lost = 0;  ///< Events of which no readout had a fragment.
 
   std::uint64_t all() const { return accepted + rejected + debug + lost; }
 };
 
-/// Counts each event of the file once, by its first decision. Error farm.decisions: the file cannot be read or is invalid.
+/// Reads the file, and counts each event once, by its first decision. Error farm.decisions: the file cannot be read or is
+/// invalid.
 Result<Decided> read_decisions(const std::filesystem::path& path);
 
 /// One thread.
@@ -29,14 +31,14 @@ class DecisionFile {
  public:
   static constexpr std::size_t kRecordBytes = 9;
 
-  /// Appends after the last whole record of an existing file. Empty path: keeps nothing. Throws SetupError: farm.decisions.
+  /// Appends after the last whole record of an existing file. An empty path means no file. Throws SetupError farm.decisions.
   explicit DecisionFile(const std::filesystem::path& path);
 
   void add(std::uint64_t id, dispatch::Verdict verdict);
   /// Writes what was added. After an error the next call writes the rest.
   Result<void> flush();
   bool in_use() const { return static_cast<bool>(file_); }
-  /// True if everything that was added is in the file, or there is no file.
+  /// True if everything that was added is in the file, and also without a file.
   bool written() const { return waiting_.empty(); }
 
  private:

@@ -18,13 +18,14 @@ using formats::AssignmentKind;
 using formats::AssignmentRefusal;
 using C = NodesCounter;
 
-constexpr std::size_t kMostNodes = 65'536;    // Names that are remembered.
-constexpr std::uint32_t kMostSlots = 65'536;  // Of one node.
-// There may be thousands of nodes: each look checks a part of them for nodes that have gone and requests that wait too long.
+constexpr std::size_t kMostNodes = 65'536;    // Limit of names that are remembered.
+constexpr std::uint32_t kMostSlots = 65'536;  // Limit of one node.
+// There may be thousands of nodes. Each look checks a part of them for nodes that have gone, and for requests that wait too
+// long.
 constexpr std::uint64_t kLookNs = 1'000'000;
-constexpr std::size_t kLooks = 10;                // Looks until each node was checked once.
-constexpr std::uint64_t kAskBackNs = 20'000'000;  // A node that has nothing to give back is asked again after this time.
-constexpr std::uint64_t kSafeNs = 50'000'000;     // Safe decisions alone are reported after this time: one answer for many.
+constexpr std::size_t kLooks = 10;                // Number of looks in which each node is checked once.
+constexpr std::uint64_t kAskBackNs = 20'000'000;  // Pause between two requests to a node that has nothing to give back.
+constexpr std::uint64_t kSafeNs = 50'000'000;     // Wait of safe decisions, so that one answer reports many.
 
 /// The memory of a welcome until it is sent.
 struct SentWelcome final : transport::ReplyOwner {
@@ -51,7 +52,7 @@ Nodes::Nodes(const SupervisorSettings& settings, Books& books)
     : settings_(settings),
       books_(books),
       replier_(replier_settings(settings)),
-      // Sessions of an earlier supervisor had other numbers.
+      // An earlier supervisor gave its sessions other numbers.
       sessions_(static_cast<std::uint64_t>(base::steady_now_ns()) << 20) {}
 
 bool Nodes::poll(std::uint64_t now_ns) {
@@ -61,11 +62,11 @@ bool Nodes::poll(std::uint64_t now_ns) {
   for (const auto& gone : dropped_) forget_parked(gone.client, gone.number);
   for (const auto& request : requests_) {
     hear(request, now_ns);
-    // The message counts, but no client is left to answer.
+    // The message counts, but its client is gone.
     if (transport::Replier::was_dropped(request, dropped_)) forget_parked(request.client, request.number);
   }
   const bool some = !requests_.empty();
-  requests_.clear();  // The pages go back.
+  requests_.clear();  // Gives the pages back.
   if (now_ns >= looked_ns_ + kLookNs) look_after(now_ns);
   return some;
 }
@@ -112,7 +113,7 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
   const bool other = had.client && *had.client != request.client && !replier_.client_name(*had.client).empty();
   if (other && had.instance != hello_.instance) return refuse(request, AssignmentRefusal::name_taken);
   counters_.add(C::hellos);
-  // Decisions that became safe in the former session without the node's knowledge are safe at once.
+  // Some decisions became safe in the former session, and the node does not know it. These are safe at once.
   std::size_t known = 0;
   if (had.session != 0 && had.session == hello_.session && had.instance == hello_.instance && hello_.first > 0 &&
       hello_.first <= had.safe)
@@ -144,14 +145,14 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
                                .let_go = std::move(let_go)};
   reply_.clear();
   encode(welcome, reply_);
-  // The welcome may be too large to be copied: its memory stays until it is sent.
+  // The welcome may be too large for a copy. Its memory stays until it is sent.
   auto* const sent = new SentWelcome{std::move(reply_)};
   reply_ = {};
   const std::span<const std::byte> parts[] = {sent->bytes};
   replier_.reply(request.client, request.number, 0, parts, sent, 0);
 }
 
-/// Compares what the node holds with the books. A restarted node holds none of its former events.
+/// Compares the node's events with the books. A restarted node has none of its former events.
 void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
                       std::uint64_t now_ns) {
   Node& node = nodes_[number];
@@ -159,7 +160,8 @@ void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std
     if (books_.dispatcher.events_of(number) > 0) lose(number, "was restarted");
     node.instance = hello.instance;
   }
-  // Events are the node's if the books agree. If a second assignment (build only) did not arrive, the node names the first.
+  // The node keeps the events on which the books agree. If a second assignment (build only) did not arrive, the node names
+  // the first one.
   std::unordered_set<std::uint64_t> held[2];
   for (const formats::AssignedEvent& event : hello.events) held[event.build_only()].insert(event.id);
   for (const formats::EventDecision& decision : hello.decisions) {
@@ -181,7 +183,7 @@ void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std
 void Nodes::begin_session(std::uint32_t number, Client client, std::uint64_t now_ns) {
   Node& node = nodes_[number];
   if (node.client) by_client_.erase(*node.client);
-  // A client is one node: it leaves the node of its former name.
+  // A client is one node. It leaves the node of its former name.
   if (const auto was = by_client_.find(client); was != by_client_.end()) {
     const auto& parked = nodes_[was->second].parked;
     if (parked) replier_.refuse(client, parked->number, static_cast<std::uint16_t>(AssignmentRefusal::say_hello));
@@ -210,7 +212,7 @@ void Nodes::work(const transport::Replier::Request& request, std::span<const std
     return refuse(request, AssignmentRefusal::say_hello);
   counters_.add(C::works);
   node.heard_ns = now_ns;
-  // WORK may repeat earlier decisions: they are skipped.
+  // WORK may repeat earlier decisions, which are skipped.
   const std::size_t known = work_.decisions.empty() ? 0 : static_cast<std::size_t>(node.decisions + 1 - work_.first);
   for (std::size_t i = known; i < work_.decisions.size(); ++i) {
     ++node.decisions;
@@ -239,7 +241,7 @@ bool Nodes::assign(std::uint64_t now_ns) {
       books_.dispatcher.assign(now_ns, [&](std::uint32_t number, const dispatch::Event& event, bool build_only) {
         Node& node = nodes_[number];
         node.out.push_back(assigned_event(event, build_only));
-        // It was assigned before, and long ago.
+        // The event was assigned before, and long ago.
         if (build_only && now_ns - books_.dispatcher.first_assigned_ns(event.id) >= lost_after)
           node.out.back().flags |= formats::AssignedEvent::kLast;
         ++node.assigned;
@@ -294,7 +296,7 @@ void Nodes::lose(std::uint32_t number, std::string_view why) {
   node.lost = true;
 }
 
-/// The node is not connected any more; it may come back and say what reached it.
+/// Marks the node as away. It may come back and report what it has received.
 void Nodes::leave(std::uint32_t number, std::uint64_t now_ns) {
   Node& node = nodes_[number];
   by_client_.erase(*node.client);
@@ -304,19 +306,19 @@ void Nodes::leave(std::uint32_t number, std::uint64_t now_ns) {
   books_.dispatcher.set_room(number, 0);
 }
 
-/// No selection has seen events that were not sent: other nodes process them.
+/// Assigns events to other nodes that were not sent to this one: no selection has seen them.
 void Nodes::take_out(std::uint32_t number) {
   for (const formats::AssignedEvent& event : std::exchange(nodes_[number].out, {}))
     books_.dispatcher.undelivered(number, event.id);
 }
 
-/// Looks at a part of the nodes: which have gone, which are silent, and which have waited long for an answer.
+/// Checks a part of the nodes: which have gone, which are silent, and which have waited long for an answer.
 void Nodes::look_after(std::uint64_t now_ns) {
   looked_ns_ = now_ns;
   const auto patience = static_cast<std::uint64_t>(settings_.work_patience.count());
   const auto grace = static_cast<std::uint64_t>(settings_.node_grace.count());
   const auto count = static_cast<std::uint32_t>(nodes_.size());
-  const bool heard_all = replier_.heard_all();  // If not, messages may have waited while this thread stood still.
+  const bool heard_all = replier_.heard_all();  // False: messages may have waited while this thread stood still.
   for (std::uint32_t i = 0; i < (count + kLooks - 1) / kLooks; ++i) {
     const std::uint32_t number = next_look_++ % count;
     Node& node = nodes_[number];

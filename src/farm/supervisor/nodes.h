@@ -1,4 +1,4 @@
-// Filter nodes as their supervisor sees them: the service `assignments`, sessions, waiting requests, nodes that have gone.
+// The supervisor's view of filter nodes: the service `assignments`, sessions, waiting requests, and nodes that have gone.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ namespace rodeo::farm {
 struct SupervisedNode {
   std::string name;
   bool connected = false;
-  std::uint32_t events = 0;  ///< Undecided events that it has.
-  std::uint32_t room = 0;    ///< Events that it takes in addition.
+  std::uint32_t events = 0;  ///< Undecided events of the node.
+  std::uint32_t room = 0;    ///< Further events for which the node has room.
   std::uint64_t assigned = 0;
   std::uint64_t decisions = 0;
 };
@@ -37,7 +37,7 @@ inline constexpr std::array<base::CounterInfo, 6> kNodesCounters{{
     {"refused_requests", "requests", "Requests of nodes that were refused for another reason."},
 }};
 
-/// The description of the run that nodes get.
+/// The description of the run that nodes receive.
 struct RunForNodes {
   std::uint32_t number = 0;  ///< 0: not known yet.
   std::uint32_t type = 0xf;
@@ -50,11 +50,11 @@ class Nodes {
   Nodes(const SupervisorSettings& settings, Books& books);
 
   void set_run(RunForNodes run) { run_ = run; }
-  /// Takes messages of nodes. True if there were some.
+  /// Handles messages of nodes. True if there were some.
   bool poll(std::uint64_t now_ns);
   /// Assigns waiting events, and sends the answers that are due. True if an event was assigned.
   bool assign(std::uint64_t now_ns);
-  /// A decision of this session is safe.
+  /// Reports that a decision of this session is safe.
   void safe(std::uint32_t node, std::uint32_t session) {
     Node& of = nodes_[node];
     if (of.tag() == session) ++of.safe;
@@ -77,20 +77,20 @@ class Nodes {
   struct Node {
     std::string name;
     std::uint64_t instance = 0;
-    std::optional<Client> client = {};  // Nothing: away.
+    std::optional<Client> client = {};  // Empty: the node is away.
     std::uint64_t session = 0;
     std::uint64_t heard_ns = 0;
-    std::uint64_t decisions = 0;  // Decisions of this session that were taken.
-    std::uint64_t safe = 0;       // Decisions of these that are safe.
+    std::uint64_t decisions = 0;  // Number of decisions received in this session.
+    std::uint64_t safe = 0;       // Number of these decisions that are safe.
     std::uint64_t told_safe = 0;
-    std::uint64_t granted = 0;   // Of this session.
-    std::uint64_t assigned = 0;  // Of this session.
+    std::uint64_t granted = 0;   // Room that the node gave in this session.
+    std::uint64_t assigned = 0;  // Number of events assigned in this session.
     std::uint64_t all_decisions = 0, all_assigned = 0;
-    std::vector<formats::AssignedEvent> out = {};  // Assigned, but not sent yet.
+    std::vector<formats::AssignedEvent> out = {};  // Events that are assigned, but not sent yet.
     std::optional<Parked> parked = {};
-    std::uint64_t asked_back_ns = 0;  // When it was last asked to give events back.
-    bool dirty = false;               // It is in dirty_.
-    bool lost = false;                // Its events were given to others.
+    std::uint64_t asked_back_ns = 0;  // Time of the last request to give events back.
+    bool dirty = false;               // The node is in dirty_.
+    bool lost = false;                // Its events were assigned to other nodes.
     bool told_over = false;
 
     std::uint32_t tag() const { return static_cast<std::uint32_t>(session); }
@@ -117,7 +117,7 @@ class Nodes {
   Books& books_;
   RunForNodes run_;
   transport::Replier replier_;
-  std::vector<Node> nodes_;  // By the dispatcher's numbers.
+  std::vector<Node> nodes_;  // Indexed by the dispatcher's numbers.
   std::unordered_map<std::string, std::uint32_t> by_name_;
   std::unordered_map<Client, std::uint32_t> by_client_;
   std::vector<std::uint32_t> dirty_;  // Nodes that may need an answer.
@@ -128,7 +128,7 @@ class Nodes {
   std::vector<std::string> messages_;
   base::CounterBlock<NodesCounter> counters_;
 
-  // Buffers that are used again and again.
+  // These buffers are reused.
   std::vector<transport::Replier::Request> requests_;
   std::vector<transport::Replier::Dropped> dropped_;
   std::vector<std::byte> whole_;

@@ -9,7 +9,7 @@ namespace {
 
 using Outcome = transport::Requester::Outcome;
 
-constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // How long a recorder may be away, or not answer.
+constexpr std::uint64_t kRecorderPatienceNs = 2'000'000'000;  // Time in which a recorder may be away or silent.
 
 }  // namespace
 
@@ -87,7 +87,7 @@ bool Orphans::take(const transport::Requester::Reply& reply, std::uint64_t now_n
       if (have->has(i)) recorded_[asked_from_ + i] = have->stream(i).type == "debug" ? Recorded::debug : Recorded::accepted;
     }
   } else if (now_ns - asked_ns_ < kRecorderPatienceNs) {
-    return true;  // It is asked again.
+    return true;  // The caller asks the recorder again.
   } else {
     not_said(asked_from_, count);
   }

@@ -30,13 +30,14 @@ class Orphans {
  public:
   Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders);
 
-  /// Asks, and admits events. `released`: no node is waited for. `marks`: blocks and steps by id; before the first, `block`.
+  /// Asks, and admits events. `released`: the supervisor waits for no node. `marks` gives blocks and steps by id; `block`
+  /// counts before the first mark.
   void poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block);
   bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
   std::vector<NamedCounter> counters() const;
 
  private:
-  /// What recorders said of an id. If a recorder does not answer, the id may be in its files.
+  /// What recorders answered about an id. If a recorder does not answer, the id may be in its files.
   enum class Recorded : std::uint8_t { no, unknown, accepted, debug };
   void ask(std::uint64_t now_ns);
   void not_said(std::size_t from, std::size_t count);
@@ -44,9 +45,9 @@ class Orphans {
   Books& books_;
   transport::Requester& requester_;
   std::vector<transport::Requester::Service> recorders_;
-  std::span<const std::uint64_t> asked_;  // Owned by the admission, until it is answered.
-  std::size_t asked_of_ = 0;              // The recorder that is asked now.
-  std::size_t asked_from_ = 0;            // The first id that it is asked for.
+  std::span<const std::uint64_t> asked_;  // The admission owns these ids until they are answered.
+  std::size_t asked_of_ = 0;              // Recorder that is asked now.
+  std::size_t asked_from_ = 0;            // First id of that question.
   std::optional<transport::Requester::Request> request_;
   std::uint64_t asked_ns_ = 0;
   std::vector<Recorded> recorded_;

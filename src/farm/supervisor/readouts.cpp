@@ -13,13 +13,13 @@ using Outcome = transport::Requester::Outcome;
 using C = ReadoutsCounter;
 
 constexpr std::uint64_t kLookNs = 2'000'000;
-constexpr unsigned kMostClears = 8;             // Of one readout, not answered yet.
-constexpr std::uint64_t kAgainNs = 20'000'000;  // A refused clear is sent again after this time.
+constexpr unsigned kMostClears = 8;             // Limit of clears to one readout without an answer.
+constexpr std::uint64_t kAgainNs = 20'000'000;  // Time after which a refused clear is sent again.
 constexpr std::uint64_t kDescribeNs = 50'000'000;
-constexpr std::uint64_t kProbeNs = 500'000'000;  // A dead readout that is connected is asked again after this time.
-constexpr std::uint64_t kWatchPolls = 20;        // The pause is this many poll_holdings, if a trigger announces events.
-constexpr std::uint64_t kMostNamed = 1 << 24;    // Ids in one survey: more than a readout has memory for.
-constexpr std::uint64_t kBehind = 1 << 16;       // Events may come this far behind the newest one.
+constexpr std::uint64_t kProbeNs = 500'000'000;  // Pause between two requests to a dead readout that is connected.
+constexpr std::uint64_t kWatchPolls = 20;        // The pause in poll_holdings, if a trigger announces events.
+constexpr std::uint64_t kMostNamed = 1 << 24;    // Ids in one survey; exceeds the memory of a readout.
+constexpr std::uint64_t kBehind = 1 << 16;       // Distance that events may come behind the newest one.
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
   const std::uint64_t connections = requester_.connections(readout.service);
   if (readout.away_ns == 0) readout.away_ns = now_ns;
   if (connected && connections != readout.connections) {
-    // It may be another process now, which holds events that it was never told to clear.
+    // It may be another process now, whose events no clear has named.
     readout.connections = connections;
     readout.connected = true;
     readout.asked = readout.ended = readout.other_version = readout.described = false;
@@ -142,7 +142,7 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
   pending_[*request] = {.readout = index, .what = Asked::holdings, .from = *readout.from, .survey = readout.survey};
 }
 
-/// Without a trigger, the other readouts say where the run is.
+/// Returns where the run is. Without a trigger, the other readouts show this.
 std::optional<std::uint64_t> Readouts::run_at(const Readout& asked) const {
   std::optional<std::uint64_t> newest = run_at_;
   for (const Readout& other : readouts_) {
@@ -169,7 +169,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
   Readout& readout = readouts_[pending.readout];
   const bool this_connection = reply.outcome != Outcome::lost;
   if (reply.outcome == Outcome::answered && !clears_.lives(readout.number)) {
-    // It was silent and answers again.
+    // The readout was silent and answers again.
     counters_.add(C::readouts_back);
     messages_.push_back(fmt::format("readout {} answers again", readout.name));
     clears_.here(readout.number);
@@ -182,7 +182,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
     const auto why = static_cast<formats::FragmentRefusal>(reply.status);
     if (why == formats::FragmentRefusal::unknown_kind || why == formats::FragmentRefusal::old_version) {
       messages_.push_back(
-          fmt::format("readout {} refuses this supervisor: it does not know version {} of the requests for "
+          fmt::format("readout {} refuses this supervisor, because it does not know version {} of the requests for "
                       "fragments",
                       readout.name, formats::kFragmentRequestVersion));
     } else {
@@ -229,7 +229,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
 void Readouts::described(std::uint32_t index, const formats::DescribeReply& said) {
   Readout& readout = readouts_[index];
   readout.described = true;
-  // With a trigger, ids are those of its events. Without one, the readout that is heard first says what they count.
+  // With a trigger, ids are those of its events. Without one, the first readout that answers says what its ids count.
   if (settings_.trigger.empty() && numbering_of_.empty()) {
     numbering_ = said.numbering;
     numbering_of_ = readout.name;
@@ -247,7 +247,7 @@ void Readouts::described(std::uint32_t index, const formats::DescribeReply& said
   if (said.first) span_.first(readout.number, *said.first);
   if (said.ended && !readout.ended) {
     readout.ended = true;
-    begin_survey(readout, 0);  // The last survey.
+    begin_survey(readout, 0);  // Begins the last survey.
   }
 }
 
@@ -263,7 +263,7 @@ bool Readouts::all_described() const {
                              [&](const Readout& readout) { return readout.described || !clears_.lives(readout.number); });
 }
 
-/// Pause between two requests for what a readout holds.
+/// Returns the pause between two requests for what a readout holds.
 std::uint64_t Readouts::pause_ns(const Readout& readout) const {
   if (!clears_.lives(readout.number)) return kProbeNs;
   return static_cast<std::uint64_t>(settings_.poll_holdings.count()) * (follows_ ? 1 : kWatchPolls);
@@ -282,12 +282,12 @@ void Readouts::holdings(Readout& readout, const Pending& asked, const transport:
     last = range.first + range.count;
     readout.named += range.count;
   }
-  if (asked.survey != readout.survey) return;  // It answers an older survey.
+  if (asked.survey != readout.survey) return;  // The readout answers an older survey.
   readout.newest = held->newest.value_or(0);
   if (held->newest) span_.newest(readout.number, *held->newest);
   if (readout.watch_end_ns == UINT64_MAX && held->newest && *held->newest >= readout.watched_below)
     readout.watch_end_ns = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
-  // The ids that are looked for are lower.
+  // The search is for lower ids.
   const bool enough = readout.surveyed && now_ns < readout.watch_end_ns && last >= readout.watched_below;
   const bool too_many = readout.named > kMostNamed;
   if (too_many) counters_.add(C::bad_answers);
@@ -313,7 +313,7 @@ void Readouts::watch(std::uint64_t below) {
 
 /// Asks for readout_grace longer. Fragments of events that ended without this readout may still be on their way through it.
 void Readouts::watch_on(Readout& readout, std::uint64_t now_ns) const {
-  if (follows_) return;  // It is asked all the time.
+  if (follows_) return;  // The supervisor asks this readout all the time.
   const std::uint64_t end_ns = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
   readout.watch_end_ns = std::max(readout.watch_end_ns, end_ns);
 }
@@ -328,7 +328,7 @@ void Readouts::survey(std::uint64_t from) {
   for (Readout& readout : readouts_) begin_survey(readout, from);
 }
 
-/// An answer that is still expected belongs to an older survey.
+/// Begins a survey. Answers that are still under way belong to an older survey.
 void Readouts::begin_survey(Readout& readout, std::uint64_t from) {
   readout.from = from;
   readout.surveyed = false;
@@ -345,7 +345,7 @@ bool Readouts::surveyed() const {
 bool Readouts::all_ended() const {
   bool some = false;
   for (const Readout& readout : readouts_) {
-    // A readout that has ended may be gone before its last survey; then it holds nothing more.
+    // A readout that has ended may be gone before its last survey, and then holds nothing more.
     if (clears_.lives(readout.number) && (!readout.ended || (readout.connected && !readout.surveyed))) return false;
     some = some || readout.connections > 0;
   }

@@ -10,7 +10,7 @@ const Settings<SupervisorKeys>& supervisor_settings() {
   constexpr SettingRules kTime{.minimum = 0, .maximum = 3.6e12};
   constexpr SettingRules kSomeTime{.minimum = 1e6, .maximum = 3.6e12};
   static const Settings<S> settings{
-      setting(&S::name, "name", "Name of the process, and of its service on the bus, which nodes look for."),
+      setting(&S::name, "name", "Name of the process, and of its service on the bus, which nodes search."),
       setting(&S::trigger, "trigger",
               "The trigger authority: NAME (a Unix socket in the runtime directory) or HOST:PORT, as in the emulator's "
               "emulator.trigger.serve. Empty: no authority; events are those that the readouts hold."),
@@ -43,13 +43,13 @@ const Settings<SupervisorKeys>& supervisor_settings() {
           "If a node has not decided an event after this time, the event is assigned again, to be built and recorded only.",
           kSomeTime),
       setting(&S::lost_after, "lost_after",
-              "An event is lost if, this long after its first assignment, all readouts answer but none has a fragment of "
-              "it: the fragments were lost when a readout was restarted. Set it longer than processes may stand still.",
+              "An event is lost if all readouts answer this long after its first assignment, and none has a fragment of "
+              "it: a restart of a readout has lost the fragments. Set it longer than processes may stand still.",
               kSomeTime),
       setting(&S::clear_count, "clear_count", "Number of decided events that are cleared together.",
               {.minimum = 1, .maximum = 65536}),
-      setting(&S::clear_after, "clear_after", "Longest time that a decided event waits for others to be cleared with.",
-              kTime),
+      setting(&S::clear_after, "clear_after",
+              "Longest time that a decided event waits for further events to be cleared with it.", kTime),
       setting(
           &S::readout_grace, "readout_grace",
           "How long events wait for a readout that is away. After that its fragments are lost, unless another readout holds "
@@ -72,7 +72,7 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               "them had it.",
               kTime),
       setting(&S::work_patience, "work_patience",
-              "If there is nothing to tell a node, its request is answered after this time.", kSomeTime),
+              "Without news for a node, the supervisor answers its request after this time.", kSomeTime),
       setting(&S::drain_time, "drain_time",
               "At the end of a run: how long it waits for events under way, within stop_limit. Then it ends, and reports "
               "the undecided events.",
@@ -84,7 +84,7 @@ const Settings<SupervisorKeys>& supervisor_settings() {
               "drop it. Empty: none."),
       setting(&S::idle, "idle",
               {{"sleep", base::IdlePolicy::sleep}, {"yield", base::IdlePolicy::yield}, {"spin", base::IdlePolicy::spin}},
-              "What it does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
+              "What its thread does without work: sleep is kind to the machine, spin gives the lowest latency."),
       setting(&S::network, network_keys()),
       setting(&S::control, "control",
               "Listens on a control socket in the runtime directory, for `rodeo top` and the control room."),

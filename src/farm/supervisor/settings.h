@@ -19,15 +19,15 @@ struct SupervisorSettings {
   std::string trigger = {};                        ///< Address of the trigger authority; empty: there is none.
   std::string system = {};                         ///< System of the trigger authority.
   std::filesystem::path trigger_secret_file = {};  ///< Required if the address of the authority is beyond this host.
-  std::uint64_t seed = 1;                          ///< Seed of provable payload: must be the authority's.
-  std::vector<std::string> readouts = {};          ///< Names of their services.
-  std::vector<std::string> recorders = {};         ///< Names of their services.
+  std::uint64_t seed = 1;                          ///< Seed of provable payload; must be equal to the authority's.
+  std::vector<std::string> readouts = {};          ///< Names of the readouts' services.
+  std::vector<std::string> recorders = {};         ///< Names of the recorders' services.
   dispatch::Policy assignment = dispatch::Policy::least_loaded;
   std::uint32_t nodes = 0;  ///< Number of filter nodes; 0: not known.
   std::uint32_t most_nodes = 4096;
   std::uint32_t run_number = 1;
   std::uint32_t run_type = 0xf;
-  std::uint32_t events_in_flight = 100'000;  ///< Room for events, those included whose clears are under way.
+  std::uint32_t events_in_flight = 100'000;  ///< Room for events, including those whose clears are under way.
   std::chrono::nanoseconds event_timeout{std::chrono::seconds{10}};
   std::chrono::nanoseconds lost_after{std::chrono::seconds{120}};
   std::uint32_t clear_count = 10'000;
@@ -44,7 +44,7 @@ struct SupervisorSettings {
   std::filesystem::path decisions = {};
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   NetworkKeys network = {};
-  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< From the order to stop to the end.
+  std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< Limit of the time from the command to stop to the end.
 };
 
 /// The keys of [farm.supervisor].

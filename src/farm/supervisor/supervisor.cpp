@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kTickNs = 1'000'000;
 constexpr std::uint64_t kShowNs = 50'000'000;
-constexpr std::uint64_t kPartNs = 1'000'000'000;  // Time for nodes to hear that the run is over.
+constexpr std::uint64_t kPartNs = 1'000'000'000;  // Time in which nodes may learn that the run is over.
 
 transport::RequesterSettings requester_settings(const SupervisorSettings& settings) {
   return {.name = settings.name,
@@ -62,7 +62,7 @@ void Supervisor::run() {
   cpu_.detach();
 }
 
-/// An id that a readout holds is known, over, or announced by no trigger.
+/// Handles an id that a readout holds: it is known, over, or announced by no trigger.
 void Supervisor::found(std::uint32_t readout, std::uint64_t id) {
   switch (books_.held(id)) {
     case Books::Held::known: return;
@@ -126,14 +126,14 @@ void Supervisor::enter(Stage stage, std::uint64_t now_ns) {
   if (stage == Stage::over) over_.store(true, std::memory_order_release);
 }
 
-/// Called a thousand times a second: acts on time, and on the progress of the other parts.
+/// Acts on time, and on the progress of the other parts. Called a thousand times a second.
 void Supervisor::move_on(std::uint64_t now_ns) {
   const auto in_stage = [&] { return now_ns - entered_ns_; };
   const bool stop = stop_.load(std::memory_order_acquire);
   const bool give_up = give_up_.load(std::memory_order_acquire);
   if (readouts_.other_numbering() && stage_ != Stage::over) return refuse(*readouts_.other_numbering(), now_ns);
   if (stage_ != Stage::idle && stage_ != Stage::over) {
-    // No event enters before it is known what the readouts count; but one of them may be away.
+    // The supervisor must know first what the ids of the readouts count. One of the readouts may be away.
     if (triggers_ && !triggers_started_ && (readouts_.all_described() || stage_ > Stage::rebuilding)) {
       triggers_->start();
       triggers_started_ = true;
@@ -153,10 +153,10 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       if (run_number_.load(std::memory_order_acquire) != 0) begin(now_ns);
       return;
     case Stage::rebuilding: {
-      // If readouts hold no event that was not announced, no node can have one either.
+      // If readouts hold no unannounced event, no node can have one either.
       const bool nothing = readouts_.surveyed() && readouts_.all_described() && books_.admission.untold() == 0 &&
                            !books_.has_unplaced() && (!triggers_ || in_stage() >= kSettleNs);
-      // All that could have events have said what they have.
+      // All processes that could have events have reported them.
       const bool all = settings_.nodes > 0 && nodes_.connected() >= settings_.nodes && readouts_.surveyed() &&
                        (!triggers_ || in_stage() >= kSettleNs);
       if (stop || nothing || all || in_stage() >= static_cast<std::uint64_t>(settings_.rebuild_time.count()))
@@ -176,8 +176,8 @@ void Supervisor::move_on(std::uint64_t now_ns) {
       return enter(Stage::draining, now_ns);
     case Stage::draining: {
       books_.clears.flush(now_ns, books_.dispatcher.waiting() + books_.dispatcher.assigned() == 0);
-      if (readouts_.surveyed()) readouts_.follow(false);  // Events that come now are behind the end.
-      // Events that were not announced may still be on their way through a readout.
+      if (readouts_.surveyed()) readouts_.follow(false);  // Later events are behind the end.
+      // Unannounced events may still be on their way through a readout.
       const bool found = readouts_.watched() || in_stage() >= static_cast<std::uint64_t>(settings_.readout_grace.count());
       const bool all = found && books_.empty() && readouts_.surveyed();
       if (!all && !give_up && in_stage() < static_cast<std::uint64_t>(settings_.drain_time.count())) return;
@@ -193,7 +193,7 @@ void Supervisor::move_on(std::uint64_t now_ns) {
   }
 }
 
-/// Equal ids would mean different data: nothing is assigned.
+/// Ends the run: equal ids would mean different data, so the supervisor assigns nothing.
 void Supervisor::refuse(const Error& why, std::uint64_t now_ns) {
   trouble_ = why.what;
   nodes_.say_over();
@@ -257,7 +257,7 @@ std::vector<std::string> Supervisor::take_messages() {
   return std::exchange(messages_, {});
 }
 
-/// Where events are, if there is no room for more or many wait.
+/// Returns the place where events wait, if there is no room for more or many wait.
 std::string SupervisorStatus::limited_by() const {
   const std::uint64_t all = waiting + assigned + uncleared;
   if (all == 0 || room > all / 8) return waiting > 0 && assigned > 0 ? "filter nodes" : "nothing";

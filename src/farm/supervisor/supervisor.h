@@ -23,27 +23,27 @@ namespace rodeo::farm {
 
 /// Stage of a supervisor's run. It only moves forward.
 enum class Stage : std::uint8_t {
-  idle,        ///< Nodes get the answer that there is no run yet.
-  rebuilding,  ///< Waits for processes that may hold earlier events; new events are assigned already.
+  idle,        ///< There is no run yet, as nodes learn from the answer.
+  rebuilding,  ///< Waits for processes that may hold earlier events; assigns new events already.
   running,
-  holding,   ///< The trigger is asked to stop.
+  holding,   ///< Asks the trigger to stop.
   draining,  ///< No events come; events under way are decided and cleared.
-  parting,   ///< Nodes get the end of the run.
+  parting,   ///< Nodes learn the end of the run.
   over
 };
 const char* stage_name(Stage stage);
 
 struct SupervisorStatus {
-  std::uint64_t at_ns = 0;  ///< Steady clock: at most 50 ms ago.
+  std::uint64_t at_ns = 0;  ///< Time on the steady clock; at most 50 ms old.
   Stage stage = Stage::idle;
   std::uint32_t run_number = 0;
-  double seconds = 0;  ///< Of the run.
-  /// kDispatchCounters, kBooksCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters, those of the network.
+  double seconds = 0;  ///< Duration of the run.
+  /// Counters of kDispatchCounters, kBooksCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters and the network.
   std::vector<NamedCounter> counters;
   std::uint64_t waiting = 0;    ///< Events that wait for a node.
   std::uint64_t assigned = 0;   ///< Events that nodes have.
   std::uint64_t uncleared = 0;  ///< Decided events that some readout has not cleared.
-  std::uint64_t orphans = 0;    ///< Events that readouts hold, that were not announced, and that have not entered.
+  std::uint64_t orphans = 0;    ///< Unannounced events that readouts hold and that have not entered.
   std::uint64_t room = 0;       ///< Events that can still enter.
   std::uint64_t undecided = 0;  ///< Events that were given up at the end of the run.
   bool adds_up = true;          ///< Result of Dispatcher::adds_up().
@@ -59,22 +59,22 @@ struct SupervisorStatus {
   std::string limited_by() const;
 };
 
-/// One thread calls start(), stop() and the rest; it is not the supervisor's.
+/// One thread, another than the supervisor's, calls start(), stop() and all other functions.
 class Supervisor {
  public:
-  /// Puts the service on the bus, and looks for the other processes. Throws SetupError.
+  /// Puts the service on the bus, and searches the other processes. Throws SetupError.
   explicit Supervisor(SupervisorSettings settings);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
   void start(std::uint32_t run_number);
-  /// Ends in order: the trigger is held, events under way are decided and cleared.
+  /// Ends in order: holds the trigger, then waits until events under way are decided and cleared.
   void stop() { stop_.store(true, std::memory_order_release); }
-  /// After stop(): waits for nothing more; events under way stay undecided.
+  /// After stop(): stops all waits. Events under way stay undecided.
   void give_up() { give_up_.store(true, std::memory_order_release); }
   bool over() const { return over_.load(std::memory_order_acquire); }
-  /// Why a run with these readouts is not possible. The supervisor is over then.
+  /// The error if a run with these readouts is impossible. The supervisor has then ended.
   std::optional<Error> refused() const;
 
   SupervisorStatus status() const;
@@ -100,10 +100,10 @@ class Supervisor {
   Orphans orphans_;
   std::optional<Triggers> triggers_;
 
-  // Used by its thread only.
+  // Only the supervisor's thread uses these members.
   Stage stage_ = Stage::idle;
   std::uint64_t now_ns_ = 0;
-  std::uint64_t entered_ns_ = 0;  // When the stage began.
+  std::uint64_t entered_ns_ = 0;  // Begin of the stage.
   std::uint64_t began_ns_ = 0;
   std::uint64_t ended_ns_ = 0;
   std::uint64_t ticked_ns_ = 0;
@@ -115,7 +115,7 @@ class Supervisor {
   std::vector<transport::Requester::Reply> replies_;
   base::ThreadCpu cpu_;
 
-  // Shared by the two threads.
+  // The two threads share these members.
   std::atomic<std::uint32_t> run_number_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> give_up_{false};

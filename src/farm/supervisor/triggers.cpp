@@ -25,7 +25,7 @@ bool Triggers::poll() {
   if (full_) return false;
   ranges_.clear();
   const std::uint64_t count = source_->take(room, ranges_);
-  std::uint64_t over = 0;  // They are over already: they will not leave the books again.
+  std::uint64_t over = 0;  // Number of events that are over already, and do not leave the books again.
   for (const trigger::TriggerRange& range : ranges_) {
     if (range.sequence != expected_) books_.trigger_begins(range.id_of(0));
     if (range.sequence != expected_ || told_from_ == UINT64_MAX) told_from_ = range.id_of(0);
