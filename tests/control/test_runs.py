@@ -303,7 +303,7 @@ def test_an_odd_number_does_not_spoil_a_database(verb, tmp_path):
     assert verb("take", "--database", database)[1] == "2\n"
     assert verb("take", "--database", database, "--least", 2**31 - 1)[1] == "2147483647\n"
     status, _, err = verb("take", "--database", database)
-    assert status == 5 and "the last number" in err
+    assert status == 5 and "its last run number" in err
 
 
 def test_what_holds_no_run_is_a_row_among_others_and_a_pipe_is_refused(verb, tmp_path):
@@ -491,4 +491,4 @@ def test_a_control_room_and_readouts_without_one_never_get_the_same_number(verb,
 def test_a_report_without_a_number_is_no_run(verb, tmp_path, wrong):
     (tmp_path / "report.json").write_text(json.dumps(wrong))
     status, out, _ = verb("import", tmp_path / "report.json", "--database", tmp_path / "runs.db")
-    assert status == 1 and "the report has no number of a run" in out
+    assert status == 1 and "the report has no run number" in out

@@ -1,7 +1,7 @@
 // Collects the fragments of events from readouts: what to ask of which readout, when to ask again, and when an event has all
 // fragments that it will ever have. Pure: time is an argument; the caller sends the requests and reports the answers.
 //
-// A ROB of an event is first wanted, then asked for. At the end it is had or lost:
+// A ROB of an event is first wanted, then asked for. At the end it has the state `had` or `lost`:
 //
 //     the fragment comes                             had
 //     PENDING: not here yet                          asked for again, `pending_retry` later

@@ -1,1 +1,1 @@
-"""The run database of a system, and its journal while it is gone."""
+"""The run database of a system, and the journal that keeps records while the database is gone."""

@@ -1,4 +1,4 @@
-"""Puts records of the journal into the tables, each in the transaction of its connection. The caller keeps the order and applies none twice."""
+"""Puts records of the journal into the tables, in the caller's transaction. The caller keeps the order, and applies each record once."""
 
 import hashlib
 import json
@@ -19,8 +19,8 @@ def config_sha256(configuration):
 
 
 def draw(connection, record, floor=lambda known: 0, close=lambda connection: None):
-    """Draws a run number and inserts its row. Returns the number; if a run is open, its negative number. `floor(known)`: the largest number given
-    before, which these tables may lack; `known`: they have runs of this system. `close(connection)` closes rows of ended runs, which are still
+    """Draws a run number and inserts its row. Returns the number or, if a run is open, its negative number. `floor(known)` is the largest number given
+    before, which these tables may lack; `known` says that they have runs of this system. `close(connection)` closes rows of ended runs that are still
     open in an older copy."""
     close(connection)
     opened = connection.execute(
@@ -110,7 +110,7 @@ def upsert(connection, table, key, values):
 
 
 def opened(connection, record):
-    """A run whose number was drawn. Its row exists, unless the database has been replaced since."""
+    """Records the begin of a run. Its row exists since its number was drawn, unless another database has replaced this one."""
     if (
         connection.execute(sa.select(tables.run.c.number).where(tables.run.c.number == record["number"])).scalar()
         is not None
@@ -129,7 +129,7 @@ def opened(connection, record):
 
 
 def closed(connection, record):
-    """The end of a run. Inserts the row if this database lacks it. ValueError if the run is closed already."""
+    """Records the end of a run. Inserts the row if this database lacks it. ValueError if the run is closed already."""
     values = {
         "state": record["state"],
         "condition": record["condition"],
@@ -236,7 +236,7 @@ AUDITED = ("system", "time_ns", "actor", "whence", "role", "command", "arguments
 
 
 def audit_sha256(row):
-    """Checksum of all values of a row except `sha256`."""
+    """Returns the checksum of all values of a row except `sha256`."""
     return hashlib.sha256(canonical([row[name] for name in ("id", *AUDITED, "previous")]).encode()).hexdigest()
 
 
@@ -277,14 +277,14 @@ KINDS = {
 
 
 def _of_record(error):
-    """Whether the record is unusable, as opposed to a failure of the database."""
+    """True if the record is unusable, False if the database has failed."""
     return type(error) is sa.exc.StatementError or isinstance(
         error, (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError, sa.exc.InterfaceError)
     )
 
 
 def batch(connection, journal, records):
-    """Applies [(sequence, record)] of a journal in order, without those already applied. A record that fits no table goes to `unusable`. Returns the
+    """Applies [(sequence, record)] of a journal in order, and skips those already applied. A record that fits no table goes to `unusable`. Returns the
     number of unusable records."""
     last = connection.execute(
         sa.select(tables.journal.c.last).where(tables.journal.c.id == journal).with_for_update()

@@ -1,4 +1,4 @@
-"""A `rodeo readout` that uses the run database without a control room: it takes a run number there, and its report becomes a row. Blocks."""
+"""Serves a `rodeo readout` without a control room: draws its run number from the run database, and makes a row from its report. Blocks."""
 
 import json
 import socket
@@ -34,7 +34,7 @@ def take(schema, system=SYSTEM, least=1):
                 if number > tables.LARGEST_RUN:
                     raise Refused(
                         "control.database",
-                        f"the run database has given the last number that a run can have, {tables.LARGEST_RUN}",
+                        f"the run database has given out its last run number, {tables.LARGEST_RUN}",
                         "begin another database",
                     )
                 apply_records.count(connection, system, number)
@@ -58,7 +58,7 @@ def is_report(value):
 
 
 def record(path, value, system=None):
-    """The run of a report, in the form of a control room's run.json. Its end is the time of the file; its begin follows from the run's length.
+    """Makes the run of a report, in the form of a control room's run.json. The time of the file is its end; its begin follows from its length.
     Refused(control.run_json)."""
     path = Path(path)
     report, problems = status_schema.checked("report", value)
@@ -67,8 +67,8 @@ def record(path, value, system=None):
     if not number:
         raise Refused(
             "control.run_json",
-            f"{path}: the report has no number of a run" + (f" ({problems[0]})" if problems else ""),
-            "a report of rodeo readout --json has one",
+            f"{path}: the report has no run number" + (f" ({problems[0]})" if problems else ""),
+            "reports of `rodeo readout --json` have one",
         )
     stopped_ns = path.stat().st_mtime_ns
     begun_ns = stopped_ns - int((run.get("seconds") or 0) * 1e9)
@@ -121,7 +121,7 @@ def record(path, value, system=None):
 
 
 def _file(report, name):
-    """A file named in a report, searched at its path, else beside the report."""
+    """Finds a file that a report names: at its path, else beside the report."""
     found = next((each for each in (Path(name), report.parent / name) if each.is_file()), None)
     return {
         "host": socket.gethostname(),
@@ -135,7 +135,7 @@ def _file(report, name):
 
 
 def read(path):
-    """The report in a file; None if the file contains anything else."""
+    """Returns the report in a file, or None if the file contains anything else."""
     try:
         with open(path, encoding="utf-8") as file:
             value = json.loads(file.read(LONGEST))

@@ -11,7 +11,7 @@ SUMMARY = "configuration.json"
 
 
 def files_of(configuration):
-    """{relative path: text} of a configuration from Reads.configuration(). Pure.
+    """Returns {relative path: text} of a configuration from Reads.configuration(). Pure.
 
     Files below the directory of the system file keep their relative paths, others go to `elsewhere/`. `effective/CLASS.txt` has
     every value of a class with its origin; configuration.json has build, files, checksums and the settings of each process. Refused(control.no_config)
@@ -51,7 +51,7 @@ def files_of(configuration):
 
 
 def effective(one):
-    """All values of a class as text: KEY = VALUE, with the origin of each."""
+    """Writes all values of a class as text: KEY = VALUE, with the origin of each."""
     values, origins = one.get("values") or {}, one.get("origins") or {}
     lines = [f"{key} = {value}" for key, value in values.items()]
     widest = min(max(map(len, lines), default=0), 60)
@@ -86,7 +86,7 @@ def write(directory, configuration):
 
 
 def _relative(path, base):
-    """The path of a file in the new directory. Never above it, whatever the database contains."""
+    """Returns the path of a file in the new directory. It stays below this directory for any contents of the database."""
     try:
         parts = PurePosixPath(os.path.normpath(path)).relative_to(os.path.normpath(base)).parts
     except ValueError:

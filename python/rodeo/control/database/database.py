@@ -1,6 +1,6 @@
 """The run database of a system: one thread writes the journal, one the tables, one reads. Callers wait for the journal, never for the tables.
 
-A record goes first to the journal, then to the tables, which store its journal position in the same transaction. So each record is in the tables once
+A record goes first to the journal, then to the tables. The same transaction stores its position in the journal. So each record is in the tables once
 and in order, even if a process is killed or the database is away for hours. Only the tables can draw a run number: it waits for all records before it.
 """
 
@@ -28,10 +28,10 @@ _FOLDER = re.compile(r"[0-9]{6,15}")  # the folder of a run
 
 
 class Database:
-    """`url` of SQLAlchemy, `directory` of the journal, `system` its name in the rows (default: the directory's name).
+    """`url` is SQLAlchemy's, `directory` has the journal, `system` is the name in the rows (default: the directory's name).
 
-    `busy_s`: so long another process may lock the database before it counts as gone; then it is tried again each `retry_s`. `renew_after_s`: a removed
-    SQLite file is made anew after so long, when no run is open. Owns its threads from open() to close().
+    A database that another process locks for longer than `busy_s` counts as gone; the next attempt follows after `retry_s`. A removed SQLite file
+    is made anew after `renew_after_s`, when no run is open. Owns its threads from open() to close().
     """
 
     def __init__(self, url, directory, system=None, *, busy_s=5.0, retry_s=1.0, renew_after_s=30.0):
@@ -46,8 +46,8 @@ class Database:
         self.retry_s, self.renew_after_s = retry_s, renew_after_s
         self.journal = Journal(self.directory)
         self.writer, self.reads = Writer(self), Reads(self.schema, before=self._settled)
-        self._of_journal = threading.RLock()  # held while waiting for the disk; taken before _lock
-        self._lock = threading.RLock()  # protects all below; held briefly
+        self._of_journal = threading.RLock()  # held during waits for the disk; acquired before _lock
+        self._lock = threading.RLock()  # protects all members below; held briefly
         self._wake_journal, self._wake_tables = threading.Condition(self._lock), threading.Condition(self._lock)
         self._incoming, self._pending, self._asks = deque(), deque(), deque()
         self._unwritten = {}  # sequence -> record that the journal could not write
@@ -67,7 +67,7 @@ class Database:
 
     # Life
     async def open(self):
-        """Reads the journal and starts the threads. A missing database is not an error: see health(). Refused(control.database) if the journal cannot
+        """Reads the journal and starts the threads. health() reports a missing database; that is no error. Refused(control.database) if the journal cannot
         be opened."""
         await asyncio.to_thread(self._open)
 
@@ -75,7 +75,7 @@ class Database:
         self.journal.open()
         self._sequence, self._applied = self.journal.last, self.journal.after
         if self.journal.damaged:
-            LOG.error("%s: %d lines are damaged and left out", self.journal.path, self.journal.damaged)
+            LOG.error("%s: %d damaged lines are left out", self.journal.path, self.journal.damaged)
         if self.journal.renewed:
             LOG.warning("%s: %s; it continues under a new id", self.journal.path, self.journal.renewed)
         self._connect(first=True)
@@ -120,8 +120,8 @@ class Database:
             }
 
     def floor(self, known=False):
-        """The largest run number given before, by the journal and the folders of runs, 0 if none: a new database, or one restored from a copy,
-        continues after it. `known`: the database has runs of this system, so that only folders with a run.json count; others may be anything."""
+        """Returns the largest run number given before, by the journal and the folders of runs, or 0: a new database, or one restored from a copy,
+        continues after it. `known`: the database has runs of this system. Then only folders with a run.json count, because others may be anything."""
         numbers = [self.journal.kept.last_number]
         with contextlib.suppress(OSError):
             numbers += [
@@ -132,7 +132,7 @@ class Database:
         return max(numbers)
 
     def close_ended(self, connection):
-        """Closes open rows of runs that have ended according to their run.json, as in a copy made during the run. The rows become as in run.json."""
+        """Closes open rows of runs that have ended according to their run.json, as in a copy made during the run. The rows get the values of run.json."""
         from rodeo.control.database import import_runs, queries, run_json
 
         for row in queries.open_runs(connection, self.system):
@@ -163,7 +163,7 @@ class Database:
         return future
 
     def ask(self, function):
-        """A Future of function(connection), called in the thread of the tables, in a transaction, after all earlier records. It raises
+        """Returns a Future of function(connection). The thread of the tables calls the function in a transaction, after all earlier records. The Future raises
         Refused(control.database) if the database is gone. Any thread."""
         future = Future()
         with self._lock:
@@ -174,7 +174,7 @@ class Database:
         return future
 
     def kept(self, function):
-        """function(Kept): the journal's open run, alarms and remembered facts, including all submitted records."""
+        """Returns function(Kept). Kept has the journal's open run, alarms and remembered facts, including all submitted records."""
         with self._lock:
             wanted = self._sequence
             while self._incoming and self._incoming[0][0] <= wanted and self._threads:
@@ -208,7 +208,7 @@ class Database:
                 future.set_result(None)
 
     def _append(self, taken):
-        """Writes records that failed before first, so that the file has the order of the records."""
+        """Writes earlier failed records first, so that the file has the order of the records."""
         with self._lock:
             entries = [*sorted(self._unwritten.items()), *((sequence, record) for sequence, record, _ in taken)]
         if not entries:
@@ -290,7 +290,7 @@ class Database:
                 self._wake_tables.notify_all()
 
     def _answer(self, asked):
-        """Answers the first `asked` waiting questions: the database has not been tried yet for later ones."""
+        """Answers the first `asked` waiting questions. The database has not been tried yet for later questions."""
         for _ in range(asked):
             with self._lock:
                 after, function, future = self._asks[0]
@@ -324,8 +324,8 @@ class Database:
                 future.set_result(value)
 
     def _transaction(self, function, again=0):
-        """function(connection) in a transaction. If the database is gone: None, and the connection is closed. With several writers (not SQLite)
-        another one may take the same first number: then it is called `again` so many times."""
+        """Calls function(connection) in a transaction. If the database is gone, closes the connection and returns None. With several writers (not SQLite)
+        another one may draw the same first number. Then this repeats the call, at most `again` times."""
         from rodeo.control.database.tables import sa
 
         self._dirty = True
@@ -343,7 +343,7 @@ class Database:
             return None
 
     def _leave_run_json(self):
-        """Updates run.json of closed runs from the tables, also if the tables were late, or a note is added years later."""
+        """Updates run.json of closed runs from the tables, also for late tables and for notes that follow years later."""
         from rodeo.control.database import queries, run_json
 
         while self._connection is not None and self._touched:
@@ -351,7 +351,7 @@ class Database:
             folder = self.directory / "runs" / f"{number:06d}"
             if not os.path.isdir(folder):
                 continue
-            with contextlib.suppress(Refused, OSError):  # no such run, or a full disk: nothing depends on run.json
+            with contextlib.suppress(Refused, OSError):  # no such run, or a full disk
                 record = self._transaction(lambda connection: queries.run(connection, number))
                 if record is not None and record["state"] != "OPEN" and record["system"] == self.system:
                     run_json.keep(folder, record)
@@ -369,7 +369,7 @@ class Database:
         self._disconnect()
         with self._lock:
             self._why, self._since_ns, self._missing_s = reason, time.time_ns(), None
-            self._pending.clear()  # the journal's file has them
+            self._pending.clear()  # the journal's file has these records
             self._next_s = time.monotonic() + self.retry_s
 
     def _disconnect(self):
@@ -383,7 +383,7 @@ class Database:
                 engine.dispose()
 
     def _may_create(self, first):
-        """Whether a missing file may be made: at the first connection, or after its removal, when no run is open."""
+        """True if a missing file may be made: at the first connection, or after its removal, when no run is open."""
         try:
             if not self.schema.sqlite or self.schema.path.exists():
                 self._missing_s = None
@@ -446,7 +446,7 @@ class Database:
             self._seed()
 
     def _line_up(self, last):
-        """Queues all records that the tables lack, in order: those of the file, and those that the file could not take."""
+        """Queues all records that the tables lack, in order: those of the file, and those that the file could not store."""
         with self._of_journal:
             after = self.journal.after
             lacking, last = 0 if last is None else max(0, after - last), after if last is None else last
@@ -464,7 +464,7 @@ class Database:
                 self._wake_tables.notify_all()
 
     def _seed(self):
-        """A journal that is new, or has lost its first line, learns from the tables the facts older than its lines."""
+        """Gives a journal that is new, or has lost its first line, the older facts from the tables."""
         if not self.journal.fresh and not self.journal.headless:
             return
         from rodeo.control.database.queries import kept_of
@@ -478,7 +478,7 @@ class Database:
                 self.journal.compact(self.journal.after)
 
     def _compact(self, least):
-        """Removes records that are in the tables from the journal. Not during a run: the journal alone can restore an open run."""
+        """Removes from the journal the records that are in the tables. Must not run during a run, because only the journal can restore an open run."""
         with self._of_journal:
             with self._lock:
                 if (
@@ -499,7 +499,7 @@ class Database:
                 LOG.warning("%s cannot be made shorter: %s", self.journal.path, error)
 
     def _settled(self, limit_s=5.0):
-        """Called before a read: waits until all submitted records are in the tables, unless the database is gone."""
+        """Waits until all submitted records are in the tables, unless the database is gone. Every read begins with this."""
         end = time.monotonic() + limit_s
         with self._lock:
             wanted = self._sequence
@@ -508,7 +508,7 @@ class Database:
 
 
 def read_only(url, *, busy_s=5.0):
-    """The Reads of a database that another process may be writing. Refused(control.database) if the URL is invalid."""
+    """Returns the Reads of a database that another process may be writing. Refused(control.database) if the URL is invalid."""
     needed("sqlalchemy")
     from rodeo.control.database.queries import Reads
     from rodeo.control.database.schema import Schema

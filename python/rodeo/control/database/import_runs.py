@@ -59,11 +59,13 @@ def _put(connection, record):
     number_ = int(record["number"])
     row = {name: record[name] for name in queries.KEYS if name in tables.run.c and name != "flags"}
     apply_records.count(connection, record["system"], number_)
-    if record["state"] == OPEN:  # no controller of this database could close it
+    if record["state"] == OPEN:  # this database has no controller that could close it
         row.update(
             state=tables.CLOSED,
             reason="; ".join(
-                filter(None, [record["reason"], "its end is unknown: it was open when its run.json was written"])
+                filter(
+                    None, [record["reason"], "its end is unknown, because it was open when its run.json was written"]
+                )
             ),
         )
     if record.get("configuration") is not None:
@@ -97,7 +99,7 @@ def _insert(connection, table_, number_, values):
 
 
 def _found(paths):
-    """The files of runs, and results for paths without any. Refused(control.run_json) if the only path has none."""
+    """Returns the files of runs, and results for paths without any. Refused(control.run_json) if the only path has none."""
     files, results = [], []
     for path in paths:
         try:

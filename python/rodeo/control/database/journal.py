@@ -1,8 +1,8 @@
-"""The journal of a system: every record for the database, in order, on disk before it is in the tables. A missing database or kill -9 loses no record.
+"""The journal of a system has every record for the database, in order, on disk before it is in the tables. Records survive a missing database and kill -9.
 
-A file of JSON lines. The first describes the state before it: {"journal": id, "after": sequence, "kept": result of the records up to there, "place":
-host, path and inode of the file, "former": [[id, its last sequence], ...]}; each further line is {"journal": id, "sequence": n, "crc": of the record,
-"record": {...}}. A line without its end was never acknowledged and is cut off.
+A file of JSON lines. The first line describes the state before it: {"journal": id, "after": sequence, "kept": result of the records up to there,
+"place": host, path and inode of the file, "former": [[id, its last sequence], ...]}. Each further line is {"journal": id, "sequence": n, "crc": checksum
+of the record, "record": {...}}. A last line without its end was never acknowledged, and is cut off.
 
 An id belongs to one file. The tables count their records by id, so two files with one id would lose each other's records. A file that is not at its place is
 a copy or a restored backup: its lines keep their ids, and new lines get a new id. Sequences continue across ids.
@@ -32,7 +32,7 @@ def line_of(journal, sequence, record):
 
 
 def parsed(line):
-    """(journal, sequence, record) of a line, None if the line is damaged."""
+    """Returns (journal, sequence, record) of a line, or None if the line is damaged."""
     try:
         value = json.loads(line)
         record = value["record"]
@@ -51,9 +51,9 @@ def parsed(line):
 class Journal:
     """Used by one process at a time. Not thread-safe: the caller holds a lock. All calls block for the disk.
 
-    `kept`: the result of all records. `damaged`: the number of unreadable lines; `torn`: bytes of a last line that was never acknowledged.
-    `former`: [(id, last sequence)], oldest first. `renewed`: why it got a new id, or empty. `opened_last`: its last sequence when opened.
-    `host`: this host's name.
+    `kept` is the result of all records. `damaged` counts unreadable lines; `torn` counts bytes of a last line that was never acknowledged.
+    `former` is [(id, last sequence)], oldest first. `renewed` says why the journal got a new id, or is empty. `opened_last` is its last sequence
+    at open(). `host` is this host's name.
     """
 
     def __init__(self, directory, host=None):
@@ -125,7 +125,7 @@ class Journal:
         if self.torn:
             self._file.truncate(self._end)
         self.opened_last = self.last
-        if header is None:  # the first line is lost; the readable lines are kept
+        if header is None:  # the first line is lost; the readable lines stay
             self.fresh = self.id is None
             self.headless = not self.fresh
         if self.fresh:
@@ -136,7 +136,7 @@ class Journal:
         self._file.seek(self._end)
 
     def _learn_id(self, name):
-        """Takes the ids from the lines when the first line is lost."""
+        """Reads the ids from the lines when the first line is lost."""
         if self.id is not None and name != self.id:
             self.former.append((self.id, self.last))
         self.id = name
@@ -158,15 +158,15 @@ class Journal:
 
     @property
     def ids(self):
-        """All ids that the lines may have."""
+        """Returns all ids that the lines may have."""
         return [*(name for name, _ in self.former), self.id]
 
     def id_of(self, sequence):
-        """The id under which a record of this sequence goes to the tables."""
+        """Returns the id under which a record of this sequence goes to the tables."""
         return next((name for name, last in self.former if sequence <= last), self.id)
 
     def applied(self, lasts):
-        """The last sequence that is in the tables, None if they know none of the ids. `lasts`: {id: last sequence in the tables}."""
+        """Returns the last sequence that is in the tables, or None if they know none of the ids. `lasts` is {id: last sequence in the tables}."""
         bounds = {**dict(self.former), self.id: None}
         known = [
             last if bounds[name] is None else min(last, bounds[name]) for name, last in lasts.items() if name in bounds
@@ -174,7 +174,7 @@ class Journal:
         return max(known, default=None)
 
     def _lines(self):
-        """Complete lines. Sets `_end` to the end of the last one."""
+        """Yields complete lines. Sets `_end` to the end of the last one."""
         self._end = self.torn = 0
         with open(self.path, "rb") as file:
             for line in file:
@@ -185,7 +185,7 @@ class Journal:
                 yield line
 
     def records(self, after):
-        """(sequence, record) of all records after a sequence, in order, from the file."""
+        """Yields (sequence, record) of all records after a sequence, in order, from the file."""
         last = after
         with open(self.path, "rb") as file:
             for line in file:
@@ -201,7 +201,7 @@ class Journal:
 
     def append(self, entries, kept_before=0):
         """Writes [(sequence, record)] and waits for the disk. OSError: none of them is written. Records before the sequence `kept_before` are in `kept`
-        already: an earlier attempt to write them failed."""
+        already, because an earlier attempt to write them failed."""
         data = b"".join(line_of(self.id, sequence, record) for sequence, record in entries)
         try:
             _write_all(self._file, data)
@@ -270,7 +270,7 @@ def _header(line):
 
 
 def _moved(was, place):
-    """Why a file at `place` is not the file of which the first line says `was`; empty if it is. Pure."""
+    """Says why a file at `place` is another file than the one at `was`, the place in its first line. Empty: it is the same file. Pure."""
     if was == place:
         return ""
     if not isinstance(was, dict):

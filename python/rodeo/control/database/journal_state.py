@@ -1,5 +1,5 @@
-"""The result of a journal's records: remembered facts, the open run with its luminosity blocks, standing alarms. Pure; available
-while the database is gone."""
+"""The result of a journal's records: remembered facts, the open run with its luminosity blocks, standing alarms. Pure. It needs no
+database."""
 
 import contextlib
 
@@ -21,7 +21,7 @@ BLOCK = ("first_trigger", "number", "scan_step", "first_id", "seen_ns", "trigger
 
 
 class Kept:
-    """The result for one system. `last_number`: the largest run number seen. Values are JSON."""
+    """The result for one system. `last_number` is the largest run number so far. Values are JSON."""
 
     def __init__(self, value=None):
         value = value if isinstance(value, dict) else {}
@@ -67,7 +67,7 @@ class Kept:
 
 
 def row_of(record):
-    """The row of an open run, in the form of `open_runs`."""
+    """Makes the row of an open run, in the form of `open_runs`."""
     return {
         "number": record["number"],
         "system": record["system"],

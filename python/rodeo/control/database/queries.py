@@ -14,7 +14,7 @@ from rodeo.control.refused import Refused
 
 MOST_RUNS = 10_000
 
-# What a list of runs has of each run.
+# The members of a run in a list of runs.
 KEYS = (
     "number",
     "system",
@@ -40,7 +40,7 @@ KEYS = (
 
 
 class Reads:
-    """Reads one database (`schema`) in its own thread. `before` is called there before each read. Refused(control.database) if it cannot be read."""
+    """Reads one database (`schema`) in a thread of its own, which calls `before` first. Refused(control.database) if the database cannot be read."""
 
     def __init__(self, schema, before=None):
         self.schema = schema
@@ -51,7 +51,7 @@ class Reads:
         self._pool.shutdown(wait=True)
 
     def now(self, function, *arguments):
-        """function(connection, ...) in its own transaction, in the calling thread."""
+        """Calls function(connection, ...) in a transaction of its own, in the calling thread."""
         if self._before is not None:
             self._before()
         engine = None
@@ -76,40 +76,41 @@ class Reads:
         return await work
 
     async def runs(self, limit=50, before=None, filters=None):
-        """Rows of runs below the number `before`, newest first. `filters`: state, condition, type, system, holder, flag (equal), since_ns, until_ns."""
+        """Returns rows of runs below the number `before`, newest first. `filters` has values for state, condition, type, system, holder and flag, since_ns,
+        until_ns."""
         return await self._do(runs, limit, before, filters)
 
     async def run(self, number):
-        """One run: its row, and `transitions`, `processes`, `files`, `counters`, `alarms`, `notes`, `quality`, `configuration` (see database/configuration_files.py).
-        Refused(control.no_run_number)."""
+        """Returns one run: its row, and `transitions`, `processes`, `files`, `counters`, `alarms`, `notes`, `quality`, `configuration` (see
+        database/configuration_files.py). Refused(control.no_run_number)."""
         return await self._do(run, number)
 
     async def configuration(self, number):
-        """The configuration of a run. Refused(control.no_run_number)."""
+        """Returns the configuration of a run. Refused(control.no_run_number)."""
         return await self._do(configuration, number)
 
     async def diff(self, a, b):
-        """The differences of two runs: see diff()."""
+        """Returns the differences of two runs: see diff()."""
         return await self._do(diff, a, b)
 
     async def audit(self, limit=100, before=None):
-        """Rows of the audit, newest first."""
+        """Returns rows of the audit, newest first."""
         return await self._do(audit, limit, before)
 
     async def verify_audit(self):
-        """{"rows", "broken": None | {"id", "why"}} of the whole chain."""
+        """Returns {"rows", "broken": None | {"id", "why"}} of the whole chain."""
         return await self._do(verify_audit)
 
     async def notes(self, run=None):
-        """Notes, newest first, each in its last version: all of a run, or the last 500."""
+        """Returns notes, newest first, each in its last version: all notes of a run, or the last 500."""
         return await self._do(notes, run)
 
     async def alarm_history(self, limit=100):
-        """Alarms, the newest first."""
+        """Returns alarms, newest first."""
         return await self._do(alarm_history, limit)
 
     async def open_runs(self, system=None):
-        """Rows of open runs, oldest first."""
+        """Returns rows of open runs, oldest first."""
         return await self._do(open_runs, system)
 
 
@@ -153,7 +154,7 @@ NOTHING = {"events": None, "files": 0, "bytes": 0}
 
 
 def _totals(connection, numbers):
-    """{run: {"events", "files", "bytes"}}. Events: from the books; without books the smallest count of a readout, None without any."""
+    """Returns {run: {"events", "files", "bytes"}}. The books give the number of events. Without books it is the smallest count of a readout, or None."""
     file, counter = tables.file, tables.counter
     totals = {}
     if not numbers:
@@ -176,7 +177,7 @@ def _totals(connection, numbers):
 
 
 def _pauses(connection, numbers):
-    """{run: [(what, when_ns)]}: pauses and their ends, in order."""
+    """Returns {run: [(what, when_ns)]}: pauses and their ends, in order."""
     table, found = tables.transition, {}
     if numbers:
         query = (
@@ -194,7 +195,7 @@ def _pauses(connection, numbers):
 
 
 def paused_seconds(row, pauses):
-    """The seconds of the run during which `pause` held the triggers; None if unknown. Pure."""
+    """Returns the seconds of the run during which `pause` held the triggers; None if unknown. Pure."""
     if row["seconds"] is None:
         return None
     total_ns, since_ns = 0, None
@@ -221,7 +222,7 @@ def _run_row(connection, number):
         raise Refused(
             "control.no_run_number",
             f"there is no run {number}",
-            f"the last one is {last}" if last else "there are none yet: rodeo control start",
+            f"the last one is {last}" if last else "there is no run yet: rodeo control start",
         )
     return _row(found)
 
@@ -296,7 +297,7 @@ def configuration(connection, number):
 
 
 def values_of(configuration):
-    """{"CLASS key": TOML text} of a configuration, without the system file."""
+    """Returns {"CLASS key": TOML text} of a configuration, without the system file."""
     return {
         f"{name} {key}": value
         for name, one in ((configuration or {}).get("classes") or {}).items()
@@ -305,9 +306,9 @@ def values_of(configuration):
 
 
 def diff(connection, a, b):
-    """{"a", "b": rows, "run": {name: [a, b]}, "configuration": [{"class", "key", "a", "b"}], "settings": [{"process", "a", "b"}],
-    "counters": [{"process", "name", "a", "b"}]}: only differences; None is a value that one run lacks. `files` is the number of files in each
-    state: names and checksums always differ."""
+    """Returns {"a", "b": rows, "run": {name: [a, b]}, "configuration": [{"class", "key", "a", "b"}], "settings": [{"process", "a", "b"}],
+    "counters": [{"process", "name", "a", "b"}]}, with differences only. None is a value that one run lacks. `files` is the number of files in
+    each state, because names and checksums always differ."""
     first, second = (one | {"files": _in_states(one["files"])} for one in (run(connection, a), run(connection, b)))
     names = (
         "type",
@@ -340,7 +341,7 @@ def diff(connection, a, b):
 
 
 def _in_states(files):
-    """The number of a run's files in each state: `3 closed, 1 missing`."""
+    """Counts a run's files in each state: `3 closed, 1 missing`."""
     counts = Counter(each["state"] for each in files)
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or None
 
@@ -424,7 +425,7 @@ def alarm_history(connection, limit=100):
 
 
 def kept_of(connection, system):
-    """The Kept of this system's journal, from the tables."""
+    """Makes the Kept of this system's journal from the tables."""
     alarm, fact = tables.alarm, tables.remembered
     standing = sa.select(alarm).where(
         alarm.c.system == system,

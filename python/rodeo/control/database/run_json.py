@@ -1,4 +1,4 @@
-"""A run as one JSON file: `run.json` in its folder has the contents of the database, and can be imported into another database. Blocks for the disk."""
+"""A run as one JSON file: `run.json` in its folder has the contents of the database, and another database can import it. Blocks for the disk."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ def write(folder, record):
 
 
 def write_file(path, record):
-    """Like write(), to a file of any name."""
+    """Does the same as write(), to a file of any name."""
     path = Path(path)
     part = path.with_name(path.name + ".part")
     with _ONE:
@@ -43,12 +43,12 @@ def write_file(path, record):
 
 
 def document(record):
-    """The file's contents: the record with format and version."""
+    """Makes the file's contents: the record with format and version."""
     return {"format": FORMAT, "version": VERSION, **record}
 
 
 def read(path):
-    """The record of a file. Refused(control.run_json) if it is not a run.json, or of a newer version."""
+    """Returns the record of a file. Refused(control.run_json) if the file is not a run.json, or is of a newer version."""
     path = Path(path)
     try:
         with open(path, encoding="utf-8") as file:
@@ -67,7 +67,7 @@ def read(path):
         raise Refused(
             "control.run_json",
             f"{path} is not the run.json of a control room",
-            'it has "format": "rodeo-run"; a readout\'s own record has the same name one folder below',
+            'such a file has "format": "rodeo-run"; a readout\'s own record has the same name, one folder below',
         )
     if not isinstance(value.get("version"), int) or value["version"] > VERSION:
         raise Refused(
@@ -79,7 +79,7 @@ def read(path):
 
 
 def ended(folder):
-    """The record of a run that has ended, from its folder, or None."""
+    """Returns the record of an ended run from its folder, or None."""
     with contextlib.suppress(Refused):
         record = read(Path(folder) / NAME)
         if record.get("state") in ("CLOSED", "ABORTED"):
@@ -88,7 +88,7 @@ def ended(folder):
 
 
 def keep(folder, record):
-    """Like write(), but does not overwrite the file of another ended run with the same number (from another database). Returns whether it was written."""
+    """Does the same as write(), but keeps the file of another ended run with the same number (from another database). Returns True if it wrote the file."""
     before = ended(folder)
     if before is not None and (before.get("asked_ns"), before.get("system")) != (
         record.get("asked_ns"),
@@ -100,8 +100,8 @@ def keep(folder, record):
 
 
 def found(paths):
-    """Files of runs in `paths`: files themselves; for a directory its run.json, those of its subdirectories and of its `runs`. Refused(control.run_json) if
-    a directory has none."""
+    """Returns the run files of `paths`: a file itself; for a directory its run.json, those of its subdirectories and of its `runs`.
+    Refused(control.run_json) if a directory has none."""
     files = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -126,7 +126,7 @@ def found(paths):
 
 
 def _is_run(path):
-    """Whether a file begins like a run.json of a control room; the files of readouts, which have the same name, do not."""
+    """True if a file begins like a run.json of a control room. The files of readouts have the same name, and another begin."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         with open(path, encoding="utf-8") as file:
             return f'"format": "{FORMAT}"' in file.read(200)

@@ -1,4 +1,5 @@
-"""Opens a run database by its URL: SQLite with settings for several writers, others as SQLAlchemy does. Makes the tables, or brings them up to date."""
+"""Opens a run database by its URL: SQLite with settings for several writers, other databases as SQLAlchemy does. Makes the tables, or brings them up to
+date."""
 
 import contextlib
 import os
@@ -13,8 +14,8 @@ from rodeo.control.refused import Refused
 from rodeo.missing import remedy
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-GONE_AFTER_MS = 12_000  # a server that accepts no bytes for so long is gone
-LONGEST_STATEMENT_MS = 60_000  # migrations have no limit
+GONE_AFTER_MS = 12_000  # a server that accepts no bytes for this time is gone
+LONGEST_STATEMENT_MS = 60_000  # limit of a statement; migrations have none
 
 
 class Schema:
@@ -42,7 +43,7 @@ class Schema:
         return str(self.path) if self.sqlite else self.url.render_as_string(hide_password=True)
 
     def engine(self, *, create=False, writes=True):
-        """An engine without a pool. `create`: it may make the SQLite file. A connection belongs to the thread that makes it."""
+        """Returns an engine without a pool. `create`: the engine may make the SQLite file. A connection belongs to the thread that makes it."""
         if not self.sqlite:
             try:
                 return sa.create_engine(
@@ -70,7 +71,7 @@ class Schema:
         return engine
 
     def identity(self):
-        """Identifies the SQLite file among others of its name; None if it does not exist, or the database is not SQLite."""
+        """Returns a value that tells the SQLite file from other files of its name; None if it does not exist, or the database is not SQLite."""
         if not self.sqlite:
             return None
         try:
@@ -80,8 +81,8 @@ class Schema:
         return found.st_dev, found.st_ino
 
     def bring_up(self, connection):
-        """Makes the tables or brings them up to date, in one transaction. Refused(control.database_version) if they are of a newer version than this.
-        Before a change it copies an SQLite file to FILE.before-VERSION."""
+        """Makes the tables or brings them up to date, in one transaction. Copies an SQLite file to FILE.before-VERSION before a change.
+        Refused(control.database_version) if the tables are newer than this version."""
         with connection.begin():
             if version(connection) == HEAD:
                 return
@@ -101,7 +102,7 @@ class Schema:
         with connection.begin():
             was = version(connection)
             _refuse_newer(was, known, self)
-            if was != HEAD:  # another process may have been faster
+            if was != HEAD:  # another process may have changed the tables already
                 if self.url.get_backend_name() == "postgresql":
                     connection.execute(sa.text("set local statement_timeout = 0"))
                 settings.attributes["connection"] = connection
@@ -113,8 +114,8 @@ class Schema:
 
 
 def limits(url, busy_s):
-    """Time limits of a PostgreSQL connection, for libpq drivers: some seconds for a vanished host, `busy_s` for locks of other processes. Parameters in
-    the URL take precedence."""
+    """Returns time limits of a PostgreSQL connection, for libpq drivers: some seconds for a vanished host, `busy_s` for locks of other processes.
+    Parameters in the URL take precedence."""
     if url.drivername not in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
         return {}
     own = {
@@ -147,7 +148,7 @@ def _set_up(connection, writes, busy_s):
 
 
 def version(connection):
-    """The migration of the tables, None without tables."""
+    """Returns the migration of the tables, or None without tables."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(sa.text("select version_num from alembic_version")).scalar()
@@ -163,7 +164,7 @@ def _refuse_newer(was, known, schema):
 
 
 def refuse_other(connection, schema):
-    """For readers. Refused(control.database) without tables, control.database_version if they are of another version."""
+    """Checks the tables for a reader. Refused: control.database without tables, control.database_version if they are of another version."""
     was = version(connection)
     if was is None:
         raise Refused(
@@ -180,7 +181,7 @@ def refuse_other(connection, schema):
 
 
 def why(error, schema):
-    """The fault of a database in words for people, from its driver's error."""
+    """Describes the fault of a database for people, from its driver's error."""
     text = (
         str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         if str(error).strip()

@@ -1,7 +1,7 @@
-"""The schema of the run database: runs, their processes, files and counters, acts and notes. Times are UTC in ns, sizes in bytes. It uses only features that
-PostgreSQL has.
+"""The schema of the run database: runs, their processes, files and counters, commands and notes. Times are UTC in ns, sizes in bytes. All its features
+exist in PostgreSQL, too.
 
-`migrations/` makes the tables; a test compares the two. SQLAlchemy is imported only when this module is used."""
+`migrations/` makes the tables; a test compares the two. Only this module's users import SQLAlchemy."""
 
 from rodeo.control.paths import needed
 
@@ -26,11 +26,11 @@ def _id():
 
 
 def _run(**options):
-    """Number of a run. No foreign key: late records of the journal are kept even if an older database has replaced this one."""
+    """Makes the column of a run number. It is no foreign key, because late records of the journal stay even if an older database has replaced this one."""
     return sa.Column("run", sa.BigInteger, **options)
 
 
-LARGEST_RUN = 2**31 - 1  # 31 bits, as in headers of RODs
+LARGEST_RUN = 2**31 - 1  # limited to 31 bits, as in headers of RODs
 
 run_number = sa.Table(
     "run_number", METADATA, _text("system", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False)
@@ -122,7 +122,7 @@ counter = sa.Table(
     sa.Column("value", sa.Double, nullable=False),
 )
 
-lumi_block = sa.Table(  # one stretch of a run with the same luminosity block and scan step; triggers and recorded are null if unknown
+lumi_block = sa.Table(  # a stretch of a run with one luminosity block and scan step; null means unknown
     "lumi_block",
     METADATA,
     _run(primary_key=True, autoincrement=False),
@@ -152,10 +152,10 @@ alarm = sa.Table(
     _ns("acked_ns"),
     _ns("cleared_ns"),
     _ns("followed_ns"),
-)  # followed: the same cause was raised again
+)  # `followed` says that the same cause was raised again
 sa.Index("alarm_raised", alarm.c.raised_ns)
 
-note = sa.Table(  # a note is never changed: a newer version has the id of the replaced one
+note = sa.Table(  # a note never changes: a newer version has the id of the replaced one
     "note",
     METADATA,
     _id(),
@@ -214,9 +214,9 @@ remembered = sa.Table(
     _text("value", nullable=False),
 )
 
-# The last record of each journal in these tables, written in the same transaction as the record, so that none is applied twice.
+# The last record of each journal in these tables. The record's transaction writes it, so each record is applied once.
 journal = sa.Table("journal", METADATA, _text("id", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False))
-unusable = sa.Table(  # records of a journal that fit no table: kept unchanged, and counted
+unusable = sa.Table(  # records of a journal that fit no table; they stay unchanged and are counted
     "unusable",
     METADATA,
     _text("journal", primary_key=True),
@@ -225,4 +225,4 @@ unusable = sa.Table(  # records of a journal that fit no table: kept unchanged, 
     _text("why", nullable=False),
 )
 
-RUN_TABLES = (transition, process, file, counter, lumi_block, note, quality)  # all rows of one run, except alarms
+RUN_TABLES = (transition, process, file, counter, lumi_block, note, quality)  # tables of one run; alarms are apart

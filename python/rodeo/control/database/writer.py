@@ -1,4 +1,4 @@
-"""The control room's writes to the run database. Each call returns when the record is on disk in the journal; only a run number needs the database itself.
+"""Writes the control room's records to the run database. Each call returns when the record is on disk in the journal; only a run number needs the database.
 
 All calls are coroutines, for any loop and thread. Times are UTC in ns, sizes in bytes.
 """
@@ -12,8 +12,8 @@ import time
 from rodeo.control.database.apply_records import canonical, draw
 from rodeo.control.refused import Refused
 
-DISK_S = 5.0  # a call waits no longer for the disk; the record is written when the disk permits
-LONGEST_TEXT = 20_000  # characters of a reason, a comment, a note
+DISK_S = 5.0  # limit of a call's wait for the disk; the record is written when the disk permits
+LONGEST_TEXT = 20_000  # limit of characters in a reason, a comment, a note
 
 
 class Writer:
@@ -27,7 +27,7 @@ class Writer:
         return self._database.system
 
     def health(self):
-        """See Database.health(); not a coroutine."""
+        """Returns Database.health(). This is not a coroutine."""
         return self._database.health()
 
     async def _put(self, kind, **record):
@@ -85,7 +85,7 @@ class Writer:
         await self._put("flags", number=number, add=[str(flag) for flag in add], remove=[str(flag) for flag in remove])
 
     async def transition(self, run, name, from_, to, actor, began_ns, ended_ns, outcome, detail=""):
-        """A transition of a run. `outcome`: done, undone, late, refused."""
+        """Records a transition of a run. `outcome`: done, undone, late, refused."""
         await self._put(
             "transition",
             run=run,
@@ -100,7 +100,7 @@ class Writer:
         )
 
     async def process(self, run, name, host, role, exit, signal, core, report):
-        """One launch of a process in a run, after its end: `report` a JSON object or None."""
+        """Records one launch of a process in a run, after its end. `report` is a JSON object or None."""
         await self._put(
             "process",
             run=run,
@@ -114,7 +114,7 @@ class Writer:
         )
 
     async def file(self, run, path, host, bytes, sha256, events, verified, state):
-        """A file of a run. `state`: part, closed, recovered or missing. Unknown values are None."""
+        """Records a file of a run. `state`: part, closed, recovered or missing. Unknown values are None."""
         await self._put(
             "file",
             run=run,
@@ -128,7 +128,7 @@ class Writer:
         )
 
     async def counters(self, run, process, values, when_ns):
-        """Counters {name: number} of a process; values that are not finite are left out."""
+        """Records counters {name: number} of a process, and leaves out values that are not finite."""
         kept = {
             str(name): float(value)
             for name, value in values.items()
@@ -137,11 +137,11 @@ class Writer:
         await self._put("counters", run=run, process=process, values=kept, when_ns=when_ns)
 
     async def lumi_block(self, run, block):
-        """A luminosity block of a run (blocks.Block), written at every change."""
+        """Records a luminosity block of a run (blocks.Block) at every change."""
         await self._put("lumi_block", run=run, **block.as_json())
 
     async def alarm(self, alarm, run=None):
-        """An alarm from Alarm.as_json(), written at every change: raised, acknowledged, cleared. Its key is cause and raised_ns."""
+        """Records an alarm from Alarm.as_json() at every change: raised, acknowledged, cleared. Its key is cause and raised_ns."""
         text = {name: None if alarm.get(name) is None else _text(alarm[name]) for name in ("process", "acked_by")}
         values = {name: alarm.get(name) for name in ("acked_ns", "cleared_ns", "value", "limit")}
         await self._put(
@@ -158,13 +158,13 @@ class Writer:
         )
 
     async def note(self, run, author, text, replaces=None):
-        """A note, with or without a run. `replaces`: the id of the older version of this note."""
+        """Records a note, with or without a run. `replaces` is the id of the older version of this note."""
         await self._put(
             "note", run=run, author=_text(author), written_ns=time.time_ns(), text=_text(text), replaces=replaces
         )
 
     async def quality(self, run, subsystem, from_ns, to_ns, verdict, by, verified_by=None):
-        """The quality of a subsystem's data in a part of a run: `verdict` good, bad, test or none."""
+        """Records the quality of a subsystem's data in a part of a run. `verdict` is good, bad, test or none."""
         await self._put(
             "quality",
             run=run,
@@ -177,7 +177,7 @@ class Writer:
         )
 
     async def audit(self, actor, whence, role, command, arguments, outcome, detail=""):
-        """An audit row: actor, command and outcome. Rows are chained by checksums."""
+        """Records an audit row: actor, command and outcome. Checksums chain the rows."""
         await self._put(
             "audit",
             system=self.system,
@@ -192,15 +192,15 @@ class Writer:
         )
 
     async def remember(self, key, value):
-        """Remembers a fact of the controller that cannot be derived, as JSON. None forgets it."""
+        """Remembers a fact of the controller that cannot be derived, as JSON. The value None forgets it."""
         await self._put("remember", system=self.system, key=key, value=value)
 
     async def recall(self, key):
-        """The remembered fact, or None. It comes from the journal, so it is available without the database."""
+        """Returns the remembered fact, or None. The journal has it, so this works without the database."""
         return json.loads(json.dumps(await self._kept(lambda kept: kept.remembered.get(key))))
 
     async def open_runs(self):
-        """The rows of open runs of all systems from the database, oldest first; without the database, those of this system from the journal."""
+        """Returns the rows of open runs, oldest first: of all systems from the database; without the database, those of this system from the journal."""
         known = await self._kept(lambda kept: [dict(row) for row in kept.runs.values()])
         with contextlib.suppress(Refused):
             await asyncio.wrap_future(self._database.ask(self._database.close_ended))
@@ -212,11 +212,11 @@ class Writer:
             return known
 
     async def blocks(self):
-        """Luminosity blocks of the open run, in order, in the form of blocks.Block.as_json()."""
+        """Returns the luminosity blocks of the open run, in order, in the form of blocks.Block.as_json()."""
         return await self._kept(lambda kept: [dict(block) for _, block in sorted(kept.blocks.items())])
 
     async def alarms_standing(self):
-        """Alarms that are not both acknowledged and cleared, in the form of Alarm.as_json()."""
+        """Returns the alarms that are not both acknowledged and cleared, in the form of Alarm.as_json()."""
         return await self._kept(lambda kept: [dict(row) for row in kept.alarms.values()])
 
     async def _kept(self, function):
@@ -224,11 +224,11 @@ class Writer:
 
 
 def _text(value):
-    """Text that every database accepts: without NUL and lone surrogates, bounded in length."""
+    """Makes text that every database accepts: without NUL and lone surrogates, bounded in length."""
     text = "" if value is None else str(value)
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_TEXT]
 
 
 def _json(value):
-    """The value as JSON: other types become text, NaN and infinity become null."""
+    """Returns the value as JSON: other types become text, NaN and infinity become null."""
     return json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)

@@ -1,1 +1,1 @@
-"""The controller of a system: it looks, decides with `state`, and acts."""
+"""The controller of a system reads all processes, decides with `state`, and acts."""

@@ -1,4 +1,4 @@
-"""A controller that begins adopts the state that it finds: hosts, the database, processes that still run, and the open run."""
+"""A new controller adopts the state that it finds: hosts, the database, running processes, and the open run."""
 
 import logging
 import time
@@ -12,15 +12,15 @@ LOG = logging.getLogger("rodeo.control")
 
 
 def database_of(system):
-    """The run database of a system: `database` of the file, or runs.db in its directory."""
+    """Returns the run database of a system: `database` of the file, or runs.db in its directory."""
     from rodeo.control.database.database import Database
 
     return Database(system.database or f"sqlite:///{system.directory / 'runs.db'}", system.directory, system.name)
 
 
 async def adopt(c):
-    """Takes over remembered facts, the open row and the running processes. derive() judges, as always, whether they belong together:
-    if not, the state is ERROR \"foreign\", and the controller leaves them alone."""
+    """Adopts remembered facts, the open row and the running processes. derive() then decides whether they belong together.
+    If not, the state is ERROR \"foreign\", and the controller leaves them alone."""
     c.memory = snapshots.Memory.from_json(await _recalled(c, "memory"), time.monotonic())
     await _adopt_run(c)
     launched = await _recalled(c, "launched")
@@ -61,7 +61,7 @@ async def _recalled(c, key):
 
 
 async def _adopt_run(c):
-    """An open row means that a run is open; the remembered run has the details."""
+    """Adopts the open run: an open row means that a run is open, and the remembered run has the details."""
     rows = [row for row in await c.writer.open_runs() if row.get("system") in (None, c.system.name)]
     kept = OpenRun.from_json(await _recalled(c, "run"))
     if not rows:

@@ -29,7 +29,7 @@ async def launch_missing(c, act, *, wanted_before="ready", keep=()):
                     f"rodeo control logs {broken[0]}",
                 )
         if builds := _other_builds(c):
-            raise Refused("control.build", builds, "make all builds the same, and launch again")
+            raise Refused("control.build", builds, "make all builds equal, and launch again")
     except (Refused, Overtaken):
         await c.remember(
             wanted=wanted_before if wanted_before == "ready" and set(names) < set(c.observer.members) else "off"
@@ -37,7 +37,7 @@ async def launch_missing(c, act, *, wanted_before="ready", keep=()):
         left = await c.launching.end_at_once(act, names)
         left += await c.launching.forget(
             [name for name in names if name not in without]
-        )  # the exits of the others stay visible
+        )  # keeps the exits of the others visible
         if left:
             LOG.warning("left over: %s", ", ".join(left))
         raise
@@ -58,7 +58,7 @@ async def _launch_group(c, act, members, todo):
 
 
 def _broken(c, without):
-    """The members in `without` whose class now has too few."""
+    """Returns the members in `without` whose class now has too few."""
     broken = []
     for one in c.system.classes:
         names = [member.name for member in one.members()]
@@ -69,7 +69,7 @@ def _broken(c, without):
 
 
 def _other_builds(c):
-    """A sentence if the processes have different builds, else an empty text."""
+    """Returns a sentence if the processes have different builds, else an empty text."""
     by = {}
     for each in c.observer.members.values():
         if each.alive and each.process.get("build"):

@@ -1,4 +1,4 @@
-"""Opens and closes the row of a run: its number, its processes, the counters of the cards before it; at the end reports, books, files, run.json."""
+"""Opens and closes the row of a run. At the begin: its number, its processes, the counters of the cards. At the end: reports, books, files, run.json."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ class Closing:
 
     def __init__(self, c):
         self.c = c
-        self.router_links = {}  # router -> fids that it delivers, of the open run
-        self._of_blocks = asyncio.Lock()  # so that no block is overwritten with older values
+        self.router_links = {}  # {router: fids that it delivers} of the open run
+        self._of_blocks = asyncio.Lock()  # held while blocks are written, so that new values stay
 
     async def open_run(self, act, arguments, readouts):
         """Draws a number and inserts its row in one transaction, then makes the folders of the readouts. If Refused, only a closed row remains."""
@@ -32,7 +32,7 @@ class Closing:
             if each.expected_sha256 and each.process.get("configuration_sha256") != each.expected_sha256:
                 raise Refused(
                     "control.not_started",
-                    f"{each.name} has another configuration than at its launch",
+                    f"the configuration of {each.name} has changed since its launch",
                     "close, and launch again",
                 )
         configuration = {name: found.as_json() for name, found in c.launching.configured.items()}
@@ -86,8 +86,8 @@ class Closing:
             if await asyncio.to_thread(_has_files, c.folders.run(number)):
                 raise Refused(
                     "control.run_folder",
-                    f"{c.folders.run(number)} exists already, and a run never writes into another run's folder",
-                    "start again: it takes the next number",
+                    f"{c.folders.run(number)} exists already, and each run needs a new folder",
+                    "start again: the next run has the next number",
                 )
             for each in readouts:
                 await asyncio.to_thread(c.folders.assign, number, each.name, each.writers)
@@ -108,7 +108,7 @@ class Closing:
         return c.run
 
     async def join(self, run, each):
-        """A restarted process joins the open run, with its own place for its files."""
+        """Lets a restarted process join the open run, with a place of its own for its files."""
         lives = run.lives.setdefault(each.name, [])
         # A restarted recorder finds its earlier files; each launch of a readout has its own files.
         folder = each.name if not lives or each.member.kind == "recorder" else f"{each.name}.{len(lives) + 1}"
@@ -121,14 +121,14 @@ class Closing:
                 each.name, order, each.member.process_class.start_limit_s * self.c.patience
             )
         except Refused as refused:
-            if refused.code.startswith("process."):  # the process has refused: it does not take part in the run
+            if refused.code.startswith("process."):  # the process has refused, and takes no part in the run
                 lives.remove(each.report)
                 await self.c.keep_run()
             raise
 
     async def keep_blocks(self, *, over=False, files=()):
-        """Writes the luminosity blocks that the run's trigger authority has marked to the database. `over`: no more will come; `files` have the recorded
-        events of each. With several authorities the run has no blocks."""
+        """Writes the luminosity blocks that the run's trigger authority has marked to the database. `over`: no more blocks will come; `files` give the
+        recorded events of each. With several authorities the run has no blocks."""
         async with self._of_blocks:
             await self._keep_blocks(over, files)
 
@@ -153,7 +153,7 @@ class Closing:
             await c.keep_run(blocks=[block.as_json() for block in blocks])
 
     def _statuses(self, kind):
-        """The last status of each process of a kind. That of a lost process is too old for the books."""
+        """Returns the last status of each process of a kind. The status of a lost process is too old for the books, and is left out."""
         return {
             each.name: each.status
             for each in self.c.observer.members.values()
@@ -167,7 +167,7 @@ class Closing:
         await self.c.keep_run()
 
     async def _read_of_links(self):
-        """{router that answers: {link: chunks read from it}}."""
+        """Returns {router that answers: {link: chunks read from it}}."""
         found = {}
         for each in self.c.observer.members.values():
             if each.member.kind == "router" and each.alive and each.phase != "lost":
@@ -281,13 +281,13 @@ class Closing:
         return summary
 
     async def _files(self, act, run, reports, kinds):
-        """(the files of the run in the database's form; a sentence for each file that a process left open). Recovers open files first."""
+        """Recovers open files, then returns (the files of the run in the database's form; a sentence for each file that a process left open)."""
         folder = self.c.folders.run(run.number)
         living = {each.name for each in self.c.observer.members.values() if each.alive is not False}
         living |= {f"{name}.{life + 1}" for name in living for life in range(len(run.lives.get(name, ())))}
 
         def told(path):
-            act.waiting_for = [f"{path.name}: its events are saved to a closed file"]
+            act.waiting_for = [f"{path.name}: its events go to a closed file"]
 
         left_open, files = {}, []
         try:
@@ -303,7 +303,7 @@ class Closing:
         return await event_files.hashed(host, files), list(left_open.values())
 
     async def _leave_run_json(self, number):
-        """Writes run.json from the database. A full disk does not keep the row open."""
+        """Writes run.json from the database. The row closes even if the disk is full."""
         from rodeo.control.database import run_json
 
         try:

@@ -1,4 +1,4 @@
-"""One command at a time: the current act, what it waits for, and which commands may interrupt it."""
+"""The command lock lets one command run at a time. It knows what this command waits for, and which commands may interrupt it."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ async def cancelled(tasks):
 
 
 class Overtaken(Exception):
-    """Another command (`by`) has interrupted this one. Raised only where an act waits, never between two steps that belong together."""
+    """Another command (`by`) has interrupted this one. Raised only where an act waits, so that steps that belong together stay together."""
 
     def __init__(self, by):
         super().__init__(by)
@@ -42,14 +42,14 @@ class Act:
     sealed: bool = False  # no command can interrupt the current step
 
     def overdue(self, now_s):
-        """Whether the act is past its limit. Nothing is killed then; displays show what the act waits for."""
+        """True if the act is past its limit. All processes stay alive then; displays show what the act waits for."""
         return now_s - self.began_s > self.limit_s
 
     def left_s(self, now_s):
         return max(0.0, self.began_s + self.limit_s - now_s)
 
     def check(self):
-        """Called wherever the act may be interrupted. Raises once for each command, so that this command does not interrupt the clean-up too."""
+        """Marks a place where the act may be interrupted. Raises once for each command, so that this command does not interrupt the clean-up too."""
         if self.overtaken_by and self.overtaken_by != self.left_for and not self.sealed:
             self.left_for = self.overtaken_by
             raise Overtaken(self.overtaken_by)
@@ -59,7 +59,7 @@ class Act:
 
 
 class Acts:
-    """Runs one act at a time, in the controller's loop. `changed` is called when an act begins, waits for something else, or ends."""
+    """Runs one act at a time, in the controller's loop. Calls `changed` when an act begins, waits for something else, or ends."""
 
     def __init__(self, changed):
         self.changed = changed
@@ -67,7 +67,7 @@ class Acts:
         self._tasks = set()
 
     def refusal(self, name):
-        """Why a command cannot begin now: another act is in progress, and the command may not overtake it. None if it can begin."""
+        """Says why a command cannot begin now: another act is in progress, and the command may not overtake it. None: it can begin."""
         act = self.now
         if act is None or name in act.may_be_overtaken_by and act.overtaken_by in (None, name):
             return None
@@ -77,7 +77,7 @@ class Acts:
 
     async def do(self, name, actor, limit_s, body, *, may_be_overtaken_by=()):
         """Runs `body(act)` as the only act and returns its result. The act continues if the caller is cancelled.
-        Refused(control.busy) while another act is in progress, unless this one may overtake it: then this one first waits for its end."""
+        Refused(control.busy) while another act is in progress. An act that may overtake the other one waits for its end instead."""
         if refusal := self.refusal(name):
             raise Refused(
                 "control.busy",
@@ -107,7 +107,7 @@ class Acts:
             return await body(act)
         except Overtaken as overtaken:
             raise Refused(
-                "control.overtaken", f"{act.name} was not done to its end: {overtaken.by} took its place", ""
+                "control.overtaken", f"{act.name} was interrupted: {overtaken.by} took its place", ""
             ) from None
         finally:
             act.ends.set()
@@ -121,7 +121,7 @@ class Acts:
             task.exception()  # marks the exception as retrieved: the caller may be gone
 
     async def leave(self):
-        """Called when the room ends: cancels the current act."""
+        """Cancels the current act, when the room ends."""
         await cancelled(self._tasks)
 
     async def finished(self):

@@ -1,7 +1,7 @@
-"""The controller of a system: looks at every process each second, derives the state, carries out automatic steps and commands.
+"""The controller of a system reads every process each second, derives the state, and carries out automatic steps and commands.
 
-One asyncio loop owns all of it. The next controller can find all its state again: from processes, the open row, and a few
-remembered facts. If it is killed, data taking continues."""
+One asyncio loop owns the controller. If the controller is killed, data taking continues. The next one finds its state in
+processes, the open row, and a few remembered facts."""
 
 import asyncio
 import contextlib
@@ -29,11 +29,11 @@ from rodeo.control.state import reactions, refusals, snapshots, system_state
 from rodeo.control.state.rules import as_json as rule_as_json
 
 LOG = logging.getLogger("rodeo.control")
-LOOK_S = 0.9  # between questions to all processes: a page shows values less than a second old
-SHORTEST_S = 0.05  # the shortest time between two looks
-LIST_S = 0.25  # between questions to launchers which processes live: the delay until an end is known
+LOOK_S = 0.9  # between questions to all processes; the page's values are less than a second old
+SHORTEST_S = 0.05  # shortest time between two looks
+LIST_S = 0.25  # between questions to launchers for living processes; limits the delay of an end
 FOR_OPERATORS = {"audience": "operator"}  # for log lines
-BACK_OFF_S = (2.0, 10.0, 60.0)  # before a failed automatic step is tried again
+BACK_OFF_S = (2.0, 10.0, 60.0)  # pauses before the next attempts of a failed automatic step
 
 BODIES = {
     "launch": system_transitions.launch,
@@ -50,7 +50,7 @@ BODIES = {
 
 
 class Controller:
-    """`system` from system.load(). `hosts` {name: Host} and `database` are made from it if not given; `patience` multiplies
+    """`system` comes from system.load(), and so do `hosts` {name: Host} and `database` by default. `patience` multiplies
     time-outs, for slow machines (default: $RODEO_CONTROL_PATIENCE, else control.patience)."""
 
     def __init__(self, system, *, rodeo=None, hosts=None, database=None, patience=None):
@@ -86,7 +86,7 @@ class Controller:
         await self.database.open()
         for opened in await asyncio.gather(
             *(host.open() for host in self.hosts.values()), return_exceptions=True
-        ):  # together: a silent host takes half a minute
+        ):  # all together, because a silent host takes half a minute
             if isinstance(opened, BaseException):
                 raise opened
         await adoption.adopt(self)
@@ -98,7 +98,7 @@ class Controller:
         self._spawn(self.externals.watch())
 
     async def close(self):
-        """Ends the controller; processes continue. It cancels the current act, and the next controller finishes it."""
+        """Ends the controller; processes continue. Cancels the current act, which the next controller finishes."""
         await cancelled(self._tasks)
         await self.acts.leave()
         await self.observer.close()
@@ -139,7 +139,7 @@ class Controller:
                         self._keeping = self._spawn(self._keep())
                     self.publish()
             except Exception:
-                LOG.exception("looking at the processes")
+                LOG.exception("a look at the processes failed")
             await asyncio.sleep(max(SHORTEST_S, min(LIST_S, next_s - time.monotonic())))
 
     async def _keep(self):
@@ -149,7 +149,7 @@ class Controller:
         await self.closing.keep_blocks()
 
     async def _watch_disk(self):
-        """A task of its own: a disk that hangs must not delay the looks at processes."""
+        """Watches the disk in a task of its own, because a disk that hangs must not delay the looks at processes."""
         host = self.hosts.get("local") or next(iter(self.hosts.values()))
         while True:
             try:
@@ -160,7 +160,7 @@ class Controller:
             await asyncio.sleep(POLL_S)
 
     async def look(self):
-        """Looks at everything now, and derives the state."""
+        """Reads all hosts and processes now, and derives the state."""
         await self.observer.look()
         self.derive()
 
@@ -195,13 +195,13 @@ class Controller:
         )
 
     def evaluate(self, changed=False, fresh=False):
-        """Derives the state, the numbers and the alarms from the last look. `changed`: a process has begun or ended, so alarms are evaluated now.
-        `fresh`: the numbers are computed from this look, even shortly after the last one."""
+        """Derives the state, the numbers and the alarms from the last look. `changed`: a process has begun or ended, so evaluates the alarms now.
+        `fresh`: computes the numbers from this look, even shortly after the last one."""
         self.derive()
         self.telling.evaluate(changed, fresh)
 
     def act(self):
-        """The current act, in the form for the deciding modules."""
+        """Returns the current act, in the form for the deciding modules."""
         act = self.acts.now
         return act and snapshots.Act(
             act.name, act.actor, max(0.0, time.monotonic() - act.began_s), act.limit_s, act.began_ns
@@ -226,7 +226,7 @@ class Controller:
             choose_limit_s=self.system.choose_limit_s,
             disk=disk,
         )
-        for each in sorted(todo, key=lambda one: one.kind != "hold"):  # the trigger is held first
+        for each in sorted(todo, key=lambda one: one.kind != "hold"):  # holds the trigger first
             try:
                 await self._do_by_rule(each)
             except Refused as refused:
@@ -307,7 +307,7 @@ class Controller:
         await self._say(reaction, outcome, detail)
 
     async def _say(self, reaction, outcome="done", detail=""):
-        """Logs and audits an automatic step, as commands are."""
+        """Logs and audits an automatic step in the same way as a command."""
         LOG.info(
             "%s by rule: %s %s %s",
             reaction.kind,
@@ -330,7 +330,7 @@ class Controller:
     # Commands
     async def command(self, name, arguments, actor, still=lambda: None):
         """Carries out a command and returns a small JSON object. Refused: control.busy, control.not_now, or a refusal of the command. The command continues
-        if its sender disconnects. `still()` is called after the look, before the command begins; it raises Refused if the sender has lost the right."""
+        if its sender disconnects. `still()` runs after the look, before the command begins; it raises Refused if the sender has lost the right."""
         if name == "ack":
             return await self.telling.acknowledge(arguments["cause"], actor)
         if name == "shelve":
@@ -370,7 +370,8 @@ class Controller:
         return result
 
     def refusals(self, overrides=False):
-        """{command: why it is refused now, or None}. `overrides`: a launch has other settings than the last one; it restarts the processes that this changes."""
+        """Returns {command: why it is refused now, or None}. `overrides`: a launch has other settings than the last one, and restarts the processes that use
+        them."""
         return refusals.refusals(
             self.derived,
             run=self.run and self.run.row(),
@@ -388,7 +389,7 @@ class Controller:
         )
 
     def limit_of(self, name):
-        """Seconds after which an act is OVERDUE."""
+        """Returns the seconds after which an act is OVERDUE."""
         classes = self.system.classes
         launch_s = max((one.launch_limit_s for one in classes), default=60.0)
         return {
@@ -458,7 +459,7 @@ class Controller:
         await self._remember("shelf", shelf or None)
 
     async def _remember(self, key, value):
-        """Without the database the controller continues, with the fact in memory only."""
+        """Remembers a fact. Without the database the controller continues, with the fact in memory only."""
         text = json.dumps(value, sort_keys=True)
         if self._remembered.get(key) == text:
             return
@@ -478,7 +479,7 @@ class Controller:
 
     # Of the system
     def too_few(self, missing):
-        """Those of `missing` whose class then has too few good processes."""
+        """Returns those of `missing` whose class has too few good processes without them."""
         names = []
         for one in self.system.classes:
             members = [member.name for member in one.members()]
@@ -492,11 +493,11 @@ class Controller:
         return names
 
     def foreign(self):
-        """Names of processes that do not belong to this system or this run."""
+        """Returns the names of processes that do not belong to this system or this run."""
         return {sentence.split(" ", 1)[0] for sentence in self.derived.foreign}
 
     async def end_strangers(self):
-        """Ends processes launched from another system file of this name. Returns those that remain."""
+        """Ends processes that another system file of this name has launched. Returns the remaining ones."""
         left = []
         for name in self.observer.strangers:
             for host in self.hosts.values():
@@ -528,11 +529,11 @@ class Controller:
         return self.telling.series.get(names, span_s)
 
     def metrics(self):
-        """The room's metrics for Prometheus (state/room_metrics.py)."""
+        """Returns the room's metrics for Prometheus (state/room_metrics.py)."""
         return self.telling.metrics()
 
     def rules(self):
-        """The alarm rules, built-in ones first."""
+        """Returns the alarm rules, built-in ones first."""
         return [rule_as_json(rule) for rule in self.system.rules]
 
     async def links(self, process):
@@ -562,4 +563,4 @@ class Unnoticed:
     sealed = False
 
     def check(self):
-        """No command interrupts it."""
+        """Returns at once, because no command may interrupt this wait."""

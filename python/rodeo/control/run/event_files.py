@@ -12,15 +12,15 @@ from rodeo.control.state.numbers import value
 
 LOG = logging.getLogger("rodeo.control")
 CLOSED, OPEN = ".data", ".writing"
-RECOVERED = ".recovered._"  # in the name of a file with the complete events of a file that was left open
-RECOVERY_S = 3600.0  # the limit for one file
+RECOVERED = ".recovered._"  # part of the name of a file with the complete events of a file that was left open
+RECOVERY_S = 3600.0  # limit for one file
 _END = struct.Struct("<10I")  # the last record of a closed file: docs/formats/eventstorage-file.md
 _END_FIRST, _END_LAST, _EVENTS = 0x1234DDDD, 0x1234EEEE, 4
 
 
 def files_of(folder):
-    """Event files in the folder of a run and those of its processes: [{path, bytes, events, state}], by name. Blocks; raises OSError.
-    `state`: closed; recovered: made from a file that was left open; part: still open."""
+    """Lists event files in the folder of a run and those of its processes: [{path, bytes, events, state}], by name. Blocks; raises OSError.
+    `state` is closed, recovered (made from a file that was left open) or part (still open)."""
     found = []
     for path in sorted(Path(folder).rglob("*")):
         if path.suffix in (CLOSED, OPEN) and path.is_file():
@@ -37,7 +37,7 @@ def files_of(folder):
 
 
 def events_in(path):
-    """The number of events in a closed file, from its end record; None without one."""
+    """Returns the number of events in a closed file, from its end record; None without this record."""
     try:
         with open(path, "rb") as file:
             file.seek(-_END.size, os.SEEK_END)
@@ -48,8 +48,8 @@ def events_in(path):
 
 
 async def recover_open(rodeo, folder, living=(), told=lambda path: None):
-    """Saves the complete events of each file that a process of this run left open to a closed file beside it, as a restarted recorder does, and then removes
-    the open file. `living`: names of folders whose process may still write. Returns {open file: a sentence}. A file that is still there is not recovered, or is
+    """Recovers each file that a process of this run left open, as a restarted recorder does: saves its complete events to a closed file beside it, then
+    removes it. `living` names folders whose process may still write. Returns {open file: a sentence}. A file that stays could not be recovered, or is
     damaged inside."""
     said = {}
     for path in await asyncio.to_thread(_left_open, folder, living):
@@ -70,17 +70,17 @@ async def recover_open(rodeo, folder, living=(), told=lambda path: None):
 
 
 def still_open(said):
-    """The files of {path: sentence} that are still there, or may be. Blocks."""
+    """Returns the part of {path: sentence} whose files still exist, or may exist. Blocks."""
     return {path: sentence for path, sentence in said.items() if _may_exist(path)}
 
 
 def name_of(path):
-    """The name of a file, with its folder."""
+    """Returns the name of a file, with its folder."""
     return f"{path.parent.name}/{path.name}"
 
 
 def open_in(folder):
-    """Paths of files that processes left open in the folder of a run. Blocks."""
+    """Returns paths of files that processes left open in the folder of a run. Blocks."""
     return [path for path in sorted(Path(folder).rglob("*" + OPEN)) if RECOVERED not in path.name]
 
 
@@ -95,7 +95,7 @@ def _may_exist(path):
 
 
 def _left_open(folder, living):
-    """Paths of open files of ended processes. Removes files of an interrupted recovery: they are made anew."""
+    """Returns paths of open files of ended processes. Removes files of an interrupted recovery, which begins again."""
     folder, found = Path(folder), []
     for path in sorted(folder.rglob("*" + OPEN)):
         if path.relative_to(folder).parts[0] in living:
@@ -108,7 +108,7 @@ def _left_open(folder, living):
 
 
 async def _recovered(rodeo, path):
-    """Recovers one file. Returns the result, for people. OSError: the file is unchanged."""
+    """Recovers one file. Returns the result as text for people. OSError: the file is unchanged."""
     saved = path.with_name(f"{path.stem}{RECOVERED}0001{CLOSED}")
     if not saved.exists():
         row = await _recover(rodeo, path)
@@ -117,14 +117,14 @@ async def _recovered(rodeo, path):
             os.link(path, closed)
             path.unlink()
             return f"it is complete, and is now {closed.name}"
-        if row.get("events_marked") or (row.get("damaged_places") or 0) > 1:  # more damage than a cut end
+        if row.get("events_marked") or (row.get("damaged_places") or 0) > 1:  # a cut end explains less damage
             return f"{row['events_saved']} events are in {saved.name}, {row['events_marked']} of them doubtful; it is damaged in {row['damaged_places']} places, and is kept"
     path.unlink()
     return f"its {events_in(saved)} events are in {saved.name}"
 
 
 async def _recover(rodeo, path):
-    """The row of `rodeo data recover` for this file. OSError if it failed."""
+    """Returns the row of `rodeo data recover` for this file. OSError if the recovery failed."""
     process = await asyncio.create_subprocess_exec(
         rodeo,
         "data",
@@ -151,8 +151,8 @@ async def _recover(rodeo, path):
 
 
 def proven(reports, kinds):
-    """{launch of a readout or recorder: whether all bytes that it wrote were verified during the run}: for a readout, a processor in it has verified all
-    chunks that it built; for a recorder, processors in all readouts."""
+    """Returns {launch of a readout or recorder: True if the run has verified all bytes that it wrote}. In a readout, a processor has verified all
+    chunks that it built; for a recorder, processors in all readouts have done so."""
     readouts = {
         life: report for life, report in reports.items() if kinds.get(life.split("#")[0], "readout") == "readout"
     }
@@ -172,7 +172,7 @@ def _all_verified(report):
 
 
 def mark_verified(files, folder, reports, kinds):
-    """Sets `verified` of each file: closed by a process with verified bytes. The folder of a process is called NAME, that of a readout's second launch NAME.2."""
+    """Sets `verified` of each file that a process with verified bytes closed. The folder of a process is NAME, that of a readout's second launch NAME.2."""
     yes = proven(reports, kinds)
     for each in files:
         parts = Path(each["path"]).relative_to(folder).parts
@@ -182,8 +182,8 @@ def mark_verified(files, folder, reports, kinds):
 
 
 async def hashed(host, files):
-    """The files with `sha256`; None for unreadable files, whose `state` does not change. One request per file: finished sums are kept, and the time-out
-    applies to one file."""
+    """Returns the files with `sha256`: None for unreadable files, whose `state` does not change. Makes one request per file, so that finished sums stay,
+    and the time-out applies to one file."""
     sums = {}
     for path in (each["path"] for each in files if each["state"] != "part"):
         try:

@@ -8,8 +8,8 @@ TAINTED = "TAINTED"
 
 
 async def quality(c, arguments, actor):
-    """Records a judgement on a subsystem's data in a part of a run. Rows are never changed: the last one of a subsystem and a time is valid. With `confirm`
-    it repeats the row of another person and adds `actor` as the person who confirms it."""
+    """Records a judgement on a subsystem's data in a part of a run. Rows never change: the last one of a subsystem and a time is valid. With `confirm`,
+    repeats the row of another person and adds `actor` as the person that confirms it."""
     number, subsystem, verdict = _number(c, arguments), arguments["subsystem"].strip(), arguments["verdict"]
     from_ns, to_ns = arguments["from_ns"], arguments["to_ns"]
     if not subsystem:
@@ -69,5 +69,5 @@ def _number(c, arguments):
         or (c.telling.last_run.number if c.telling.last_run else None)
     )
     if number is None:
-        raise Refused("control.no_run", "no run is open, and none has ended", "name one: --run NUMBER")
+        raise Refused("control.no_run", "no run is open, and none has ended", "name a run: --run NUMBER")
     return number

@@ -1,4 +1,4 @@
-"""Looks at every process of the system: asks its launcher and the process itself. It decides nothing."""
+"""Reads every process of the system: asks its launcher and the process itself. Other modules decide."""
 
 import asyncio
 import logging
@@ -13,13 +13,13 @@ POLL_S = 1.0  # a process that takes longer has missed a poll
 
 
 class Observer:
-    """Used by the controller's loop. `lock` is held during a look, and by code that launches or forgets processes."""
+    """The controller's loop uses it. A look holds `lock`, and so does code that launches or forgets processes."""
 
     def __init__(self, system, hosts, patience=1.0):
         self.system, self.hosts, self.patience = system, hosts, patience
         self.members = {member.name: Supervised(member, patience) for member in system.members}
         self.lock = asyncio.Lock()
-        self.strangers = ()  # running processes that a launcher lists and the system file does not
+        self.strangers = ()  # running processes that are missing in the system file
         self.silent_hosts = {}  # name -> why
         self.changed = False  # a process has begun or ended since the reader cleared this
         self.host_seen_ns = {}
@@ -30,7 +30,7 @@ class Observer:
         return self.hosts[self.members[name].member.host]
 
     async def look(self, statuses=True):
-        """One look at all hosts and, with `statuses`, at all processes."""
+        """Reads all hosts once and, with `statuses`, all processes."""
         async with self.lock:
             self.changed |= await self._list()
             if statuses:
@@ -65,7 +65,7 @@ class Observer:
             return None
 
     async def _ask_all(self):
-        """Asks all processes, and waits for those that answered last time; processes that hang are asked too, but not waited for."""
+        """Asks all processes, and waits only for those that answered last time: a process that hangs must not delay the others."""
         waited = []
         for each in self.members.values():
             if each.alive is False or each.member.kind == "program" or each.name in self._asking:
@@ -74,11 +74,11 @@ class Observer:
             self._asking[each.name] = task
             task.add_done_callback(lambda _, name=each.name: self._asking.pop(name, None))
             if each.alive is None and each.answered_s is None:
-                continue  # on a silent host
+                continue  # the process is on a silent host
             if each.unanswered == 0 or each.answered_s is None:
                 waited.append(
                     task
-                )  # a process without any answer is being launched: without a socket the request fails at once
+                )  # a process without any answer is being launched; without a socket the request fails at once
         if waited:
             await asyncio.wait(waited)
 
@@ -98,7 +98,7 @@ class Observer:
             each.answered(status, time.monotonic(), time.time_ns())
 
     def looks(self):
-        """A Look at each member, in the order of the system file."""
+        """Returns a Look at each member, in the order of the system file."""
         now_s = time.monotonic()
         return tuple(each.look(now_s) for each in self.members.values())
 

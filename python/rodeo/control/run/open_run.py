@@ -1,4 +1,4 @@
-"""The open run: facts that its row lacks, and at its end its reports and books."""
+"""The open run: the facts that its row lacks and, at its end, its reports and books."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ LONGEST_REPORT = 64 * 2**20  # bytes; longer reports are refused
 
 @dataclass
 class OpenRun:
-    """A run from its number to its closed row. Used by the controller's loop; the database also remembers the facts that the row lacks (as_json)."""
+    """A run from its number to its closed row. The controller's loop uses it. The database also remembers the facts that the row lacks (as_json)."""
 
     number: int
     type: str = ""
@@ -28,23 +28,23 @@ class OpenRun:
     asked_ns: int | None = None
     state: str = "STARTING"
     stopping: bool = False
-    aborting: bool = False  # the run is being aborted: the next controller continues the abort
+    aborting: bool = False  # the run is being aborted; the next controller continues the abort
     first_event_ns: int | None = None
     stopped_ns: int | None = None
     flags: set = field(default_factory=set)
     reason: str = ""
     trouble: str = ""  # the first cause for which the run took no data or lost data, from the headline
-    expected: list = field(default_factory=list)  # readouts, and processes of the farm, that take part
-    lives: dict = field(default_factory=dict)  # name of each -> the paths of the reports of its launches in this run
-    cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
+    expected: list = field(default_factory=list)  # readouts and processes of the farm that take part
+    lives: dict = field(default_factory=dict)  # {name: paths of the reports of its launches in this run}
+    cards_before: dict = field(default_factory=dict)  # {emulator: its checked status before the first trigger}
     routers_before: dict = field(default_factory=dict)
-    links_before: dict = field(default_factory=dict)  # router -> its links -> chunks that it had read from each
+    links_before: dict = field(default_factory=dict)  # {router: {link: chunks that it had read from the link}}
     blocks: list = field(
         default_factory=list
-    )  # luminosity blocks so far, as blocks.Block.as_json(); each is also a record
+    )  # luminosity blocks so far, as blocks.Block.as_json(); a record has each of them, too
 
     def row(self):
-        """The run in the form for the deciding modules."""
+        """Returns the run in the form for the deciding modules."""
         end_ns = self.stopped_ns or time.time_ns()
         since_ns = self.first_event_ns
         return RunRow(
@@ -71,7 +71,7 @@ class OpenRun:
 
     @classmethod
     def from_json(cls, value):
-        """The run that as_json wrote, perhaps in another version; None if `value` is anything else."""
+        """Returns the run that as_json wrote, perhaps in another version; None if `value` is anything else."""
         if not isinstance(value, dict) or not isinstance(value.get("number"), int):
             return None
         known = {name: each for name, each in value.items() if name in cls.__dataclass_fields__}
@@ -84,7 +84,7 @@ class OpenRun:
 
 
 def read_report(path, shape="report"):
-    """(a report of this shape after sound.checked(), or None; what the process did instead). Blocks."""
+    """Returns (a report of this shape that status_schema.checked() has checked, or None; what the process left instead). Blocks."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST_REPORT + 1)
@@ -122,7 +122,7 @@ async def collect_reports(folders, run, kinds=None):
 
 
 def _is_virtual(fid):
-    """Whether a link is virtual, as the trigger's list, which has no fibre: bit 35 of its FID."""
+    """True if a link is virtual (bit 35 of its FID), like the trigger's list, which has no fibre."""
     try:
         return bool(int(fid, 16) >> 35 & 1)
     except ValueError:
@@ -130,7 +130,8 @@ def _is_virtual(fid):
 
 
 def unread_links(before, after):
-    """{router: (number of links from which it read nothing in the run, number of links)} of routers with such links. Arguments: {router: {link: chunks}}."""
+    """Returns {router: (number of links from which it read nothing in the run, number of links)} of routers with such links. Arguments: {router: {link:
+    chunks}}."""
     found = {}
     for name, links in after.items():
         known, links = before.get(name) or {}, {fid: count for fid, count in links.items() if not _is_virtual(fid)}
@@ -152,7 +153,7 @@ def settle(
     missing=None,
     aborted=False,
 ):
-    """The Books of a run; `kinds` and `missing` as in collect_reports(). A dead or lost process has no status at the end."""
+    """Returns the Books of a run; `kinds` and `missing` as in collect_reports(). A dead or lost process has no status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
         reports,
@@ -169,7 +170,7 @@ def settle(
 
 
 def reason_of(run, books, left_open=()):
-    """The reason of a closed run, each sentence once: first the first cause, then an order or an automatic step, then what the books found."""
+    """Returns the reason of a closed run, each sentence once: the first cause, then a command or an automatic step, then the findings of the books."""
     trouble = run.trouble if books.condition != "GOOD" else ""
     return "; ".join(dict.fromkeys(each for each in (trouble, run.reason, *books.reasons, *left_open) if each))[
         :LONGEST_REASON

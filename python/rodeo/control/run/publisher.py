@@ -19,8 +19,8 @@ EXTERNALS_NS = 60 * 10**9
 
 
 def whom(waiting_for, phases, unsafe=None):
-    """The processes that an act waits for, as texts "name: phase". First those that do not answer, and recorders with `unsafe` {name: events not yet on
-    disk}: they may be the reason why others do not end."""
+    """Returns the processes that an act waits for, as texts "name: phase". Processes that do not answer come first, and recorders with `unsafe` {name:
+    events not yet on disk}, because others may wait for them."""
     named = {each.split(":")[0] for each in waiting_for}
     first = {name: "lost" for name, phase in phases.items() if phase == "lost"}
     first = {**{name: f"{count} events are not safe yet" for name, count in (unsafe or {}).items()}, **first}
@@ -28,7 +28,7 @@ def whom(waiting_for, phases, unsafe=None):
 
 
 class Telling:
-    """Used by the controller's loop; `c` is the controller."""
+    """The controller's loop uses it; `c` is the controller."""
 
     def __init__(self, c):
         self.c = c
@@ -48,7 +48,7 @@ class Telling:
         self._meter, self._flow = headline.FlowMeter(), headline.Flow()
         self._trouble = headline.Trouble()
         self._happened = []
-        self.left_open = {}  # path of a `.writing` file of the last run that is still there, not recovered or damaged inside -> a sentence
+        self.left_open = {}  # {path: sentence} of `.writing` files of the last run that still exist
 
     def database_good(self):
         return self._database()["state"] == "good"
@@ -58,8 +58,8 @@ class Telling:
         return {"state": health.get("state", "gone"), "journal": health.get("journal", 0)}
 
     def evaluate(self, changed=False, fresh=False):
-        """Computes metrics from the last two looks that are far enough apart, then rings and alarms. With `changed` (a process has begun or ended) alarms are
-        evaluated at once: a restart may hide the end before the next look. `fresh`: uses this look, even shortly after the last one."""
+        """Computes metrics from the last two looks that are far enough apart, then rings and alarms. `changed`: a process has begun or ended, so evaluates
+        alarms at once, because a restart may hide the end before the next look. `fresh`: uses this look, even shortly after the last one."""
         c, now_s = self.c, time.monotonic()
         members = c.observer.members.values()
         moment = numbers.Moment(
@@ -88,7 +88,7 @@ class Telling:
         return headline.Flow()
 
     def _judged(self, derived):
-        """(the first cause, the headline) of this state and the last numbers."""
+        """Returns (the first cause, the headline) of this state and the last numbers."""
         c, flow, rules = self.c, self._flow, self.c.system.rules
         limits = {"partial_limit_ppm": rules["partial"].limit, "dead_time_limit": rules["dead_time"].limit}
         cause = headline.first_cause(
@@ -174,7 +174,7 @@ class Telling:
                 )
 
     def _points(self):
-        """Values for the rings: those of the system by name, those of a process as NAME.metric."""
+        """Returns values for the rings: those of the system by name, those of a process as NAME.metric."""
         points = {
             name: value
             for name, value in self.numbers.items()
@@ -233,7 +233,7 @@ class Telling:
         try:
             await self.c.writer.alarm(alarm.as_json(), self.c.run.number if self.c.run else None)
         except Refused as refused:
-            LOG.warning("alarm %s was not kept: %s", alarm.cause, refused.what)
+            LOG.warning("alarm %s was not stored: %s", alarm.cause, refused.what)
 
     async def acknowledge(self, cause, actor):
         alarm = self.book.acknowledge(cause, actor, time.time_ns())
@@ -278,7 +278,7 @@ class Telling:
         )
 
     async def find_left_open(self):
-        """Finds the files that the last run left open, for a controller that did not close it. Standing alarms have their sentences."""
+        """Finds the files that the last run left open, if another controller closed this run. Standing alarms have the sentences of these files."""
         if self.c.run is not None or self.last_run is None:
             return
         number, said = self.last_run.number, {alarm.cause: alarm.what for alarm in self.book.standing()}
@@ -307,7 +307,7 @@ class Telling:
         )
 
     def _derived(self):
-        """The derived state, with the processes that the current act waits for."""
+        """Returns the derived state, with the processes that the current act waits for."""
         act, derived = self.c.acts.now, self.c.derived
         if act is None or not act.waiting_for:
             return derived
@@ -320,7 +320,7 @@ class Telling:
         return replace(derived, waiting_for=whom(act.waiting_for, derived.phases, unsafe)[:32])
 
     def publish(self):
-        """Publishes a new document, if it differs from the last one in more than sequence and time, or if the last one is 0.9 s old."""
+        """Publishes a new document if its contents have changed, besides sequence and time, or if the last document is 0.9 s old."""
         c, now_ns = self.c, time.time_ns()
         if c.derived.state != self._state:
             self._state, self._since_ns = c.derived.state, now_ns
@@ -385,7 +385,7 @@ class Telling:
 
     # Answers for the page
     def links(self, process):
-        """All links, or those of one process: fid, state, counters, and whether their place is in doubt."""
+        """Returns all links, or those of one process, each with fid, state and counters."""
         return [
             {
                 "process": each.name,
@@ -412,7 +412,7 @@ class Telling:
         ]
 
     async def configuration(self):
-        """The configuration of each class: its file's text, the effective values with their origins, the settings that override the file."""
+        """Returns the configuration of each class: its file's text, the effective values with their origins, the settings that override the file."""
         c = self.c
         return {
             "system": {"file": str(c.system.file), "text": c.system.told_text, "sha256": c.system.sha256},

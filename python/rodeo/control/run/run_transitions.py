@@ -15,11 +15,11 @@ from rodeo.control.state.reactions import gone_on
 from rodeo.control.state.snapshots import phase_of
 
 LOG = logging.getLogger("rodeo.control")
-PAUSE_SETTLES_S = 1.0  # a pause waits no longer for readouts with a backlog
+PAUSE_SETTLES_S = 1.0  # limit of a pause's wait for readouts with a backlog
 
 
 async def start(c, act, arguments):
-    """Takes a number, starts readouts and farm, releases the trigger, and waits until each readout has built an event and the supervisor has one.
+    """Draws a number, starts readouts and farm, releases the trigger, and waits until each readout has built an event and the supervisor has one.
     Refused(control.not_started): only a row remains, which says that the run was not started."""
     await c.trigger.hold()
     await c.look()
@@ -63,7 +63,7 @@ def _runs(each):
 
 
 def _has_built(each):
-    """Whether events have reached a process. Nodes and recorders need not have any: not every node gets one, and the selection may reject all."""
+    """True if events have reached a process. Nodes and recorders may have none, because a node may get none and the selection may reject all."""
     status = each.status or {}
     if each.member.kind in ("node", "recorder"):
         return _runs(each)
@@ -76,7 +76,7 @@ def _has_built(each):
 
 
 async def _told_to_start(c, act, run, members):
-    """Orders a group to start, and waits until its processes run."""
+    """Sends `start` to a group, and waits until its processes run."""
     order = {"command": "start", "run": run.number, "run_type": run.type}
 
     async def tell(each):
@@ -107,7 +107,7 @@ async def _told_to_start(c, act, run, members):
 
 
 async def _reached(c, act, names, limit_s, reached, late):
-    """Waits until all processes satisfy `reached`; after the limit, enough of each class suffice. Refused as soon as a class cannot have enough."""
+    """Waits until all processes satisfy `reached`; after the limit, enough processes of each class suffice. Refused as soon as a class cannot have enough."""
     began_s = time.monotonic()
 
     def done():
@@ -146,8 +146,8 @@ async def try_to_hold(c):
 
 
 async def pause(c, act, arguments):
-    """Holds the trigger, and waits briefly until all accepted events are built, so that the number of events no longer grows. The run goes on unchanged
-    if the trigger authority does not confirm within 2 s."""
+    """Holds the trigger, and waits briefly until all accepted events are built, so that the number of events stays the same. If the trigger authority
+    does not confirm within 2 s, the run continues."""
     began_ns = time.time_ns()
     await c.trigger.hold(or_none=True)
     await c.keep_run(state="PAUSED")
@@ -168,13 +168,13 @@ async def resume(c, act, arguments):
 
 
 async def advance(c, act, arguments):
-    """Begins the next luminosity block, and on request the next scan step, at the next trigger."""
+    """Begins the next luminosity block at the next trigger and, on request, the next scan step."""
     begun = await c.trigger.advance(scan_step=arguments.get("scan_step", False))
     return {**({"run": c.run.number} if c.run else {}), **begun}
 
 
 async def go_on(c, act, arguments):
-    """Continues without the lost essential processes: removes the links that only they deliver; the trigger waits only for the other processes."""
+    """Continues without the lost essential processes. Removes the links that no other process delivers; the trigger waits only for the other processes."""
     began_ns = time.time_ns()
     lost = dict(c.derived.broken)
     names = set(lost) | set(c.memory.without)
@@ -215,13 +215,13 @@ async def _remove_links_of(c, lost):
 
 async def stop(c, act, arguments):
     """Ends the run in order. Returns when reports, sums and checksums of files are complete, the row is closed, and the next run's readouts are
-    ready (else the summary has `not_ready`: why). Past its limit it is OVERDUE and shows the processes that it waits for; nothing is killed."""
+    ready (else the summary has `not_ready`: why). Past its limit it is OVERDUE and shows the processes that it waits for; all processes stay alive."""
     if c.run is None:
         return {}
     began_ns, number, before = time.time_ns(), c.run.number, c.derived.state
     failed = (
         {"INTERRUPTED"} if set(c.derived.broken) - set(c.derived.ended) else set()
-    )  # an essential process failed: this ends the run
+    )  # an essential process failed, and this ends the run
     await c.keep_run(
         stopping=True,
         reason=c.run.reason or arguments.get("reason") or "",
@@ -240,7 +240,7 @@ async def stop(c, act, arguments):
 
 
 async def _settle(c, act, most_s=None):
-    """Waits until the readouts have built all accepted events, while they make progress, at most `most_s`. Stuck readouts are not waited for."""
+    """Waits until the readouts have built all accepted events, for at most `most_s`. Stops waiting for readouts that make no progress."""
     names = [
         name for name in per_run(c) if c.observer.members[name].member.kind == "readout" and c.trigger.reaches(name)
     ]
@@ -259,7 +259,7 @@ async def _settle(c, act, most_s=None):
 
 
 async def close_row(c, act, *, state, aborted=False):
-    """Closes the books and the row of a run whose processes have ended. No command can interrupt this. Returns a summary."""
+    """Closes the books and the row of a run whose processes have ended. Returns a summary. No command can interrupt this."""
     sealed, act.sealed = act.sealed, True
     try:
         run = c.run
@@ -273,7 +273,7 @@ async def close_row(c, act, *, state, aborted=False):
 
 
 async def _drained(c, act, run):
-    """Readouts that ended with a backlog leave chunks in routers and cards: waits until the routers have read and counted them. Waits for a late answer
+    """Waits until the routers have read and counted the chunks that readouts with a backlog left in routers and cards. Waits for a late answer
     until its process is lost."""
     sources = [each for each in c.observer.members.values() if each.member.kind in ("emulator", "router")]
     draining = Draining(run.cards_before, run.routers_before, c.patience)
@@ -294,7 +294,7 @@ async def _drained(c, act, run):
 
 
 async def _relaunched(c, act):
-    """Why the readouts of the next run are not ready, or None. This does not affect the ended run."""
+    """Launches the readouts of the next run. Returns why they are not ready, or None. This does not affect the ended run."""
     try:
         await relaunch(c, act)
     except Refused as refused:
@@ -304,7 +304,7 @@ async def _relaunched(c, act):
 
 
 async def relaunch(c, act):
-    """Launches the readouts of the next run. Failed processes whose class has `restart` = never are left to the holder."""
+    """Launches the readouts of the next run. The holder restarts failed processes whose class has `restart` = never."""
     if c.memory.wanted == "off":
         return  # a former controller did not finish an abort or a close
     keep = [
@@ -313,7 +313,7 @@ async def relaunch(c, act):
         if each.phase == "failed" and each.member.process_class.restart == "never"
     ]
     if c.too_few(set(keep)):
-        return  # without them the system cannot become ready: the state is ERROR
+        return  # without these the system cannot become ready: the state is ERROR
     await c.launching.prepare(c.system.members)
     await launch_missing(c, act, keep=keep)
 

@@ -1,4 +1,4 @@
-"""The system's own transitions: launch, close, abort, recover. Those of a run are in run/run_transitions.py; docs/control-room-states.md has the table."""
+"""The system's own transitions: launch, close, abort, recover. run/run_transitions.py has those of a run; docs/control-room-states.md has the table."""
 
 from rodeo.control.processes import overrides
 from rodeo.control.refused import Refused
@@ -8,7 +8,7 @@ from rodeo.control.run.run_transitions import close_row, try_to_hold
 
 async def launch(c, act, arguments):
     """Starts missing processes, sources first: a readout opens its cards at its launch, so the cards are ready before it, with triggers held.
-    If an essential process does not become ready, the processes of this launch are ended again, and the refusal has the reason."""
+    If an essential process does not become ready, ends the processes of this launch, and refuses with the reason."""
     lines = overrides.split_lines(
         arguments.get("set") or (),
         {member.name for member in c.system.members} | {one.name for one in c.system.classes},
@@ -28,7 +28,8 @@ async def launch(c, act, arguments):
 
 
 def _changed(c):
-    """Names of living processes whose settings change, and of all processes downstream of them: these have cards or links of the old processes open."""
+    """Returns names of living processes whose settings change, and of all processes downstream of them, because these have cards or links of the old ones
+    open."""
     living = [each for each in c.observer.members.values() if each.alive]
     changed = [each for each in living if each.settings != c.launching.settings(each.member)]
     if not changed:
@@ -44,7 +45,8 @@ async def end_for_good(c, act, names):
 
 
 async def close(c, act, arguments):
-    """Ends all processes in order: readouts first, because they have the cards open; no data flow. Kills nothing: the refusal names remaining processes."""
+    """Ends all processes in order while no data flow: readouts first, because they have the cards open. Asks only; the refusal names the remaining
+    processes."""
     await c.remember(wanted="off")
     left = []
     for group in c.system.in_start_order():

@@ -8,17 +8,17 @@ from rodeo.control.refused import Refused
 from rodeo.control.state.numbers import fragments_per_event
 
 LOG = logging.getLogger("rodeo.control")
-ANSWER_S = 2.0  # an authority answers at once
+ANSWER_S = 2.0  # limit for an answer; an authority answers at once
 
 
 class Trigger:
-    """Used by the controller's loop; `c` is the controller. A system whose readouts make their own events has no authority: its triggers cannot be held."""
+    """The controller's loop uses it; `c` is the controller. A system whose readouts make their own events has no authority, so its triggers cannot be held."""
 
     def __init__(self, c):
         self.c = c
 
     def authorities(self):
-        """Names of the running emulators that offer triggers: those that follow no other."""
+        """Returns the names of running emulators that offer triggers and follow no other emulator."""
         return [
             each.name
             for each in self.c.observer.members.values()
@@ -29,12 +29,12 @@ class Trigger:
         ]
 
     def declared(self):
-        """Whether the system file has any emulator, alive or not."""
+        """True if the system file has any emulator, alive or not."""
         return any(member.kind == "emulator" for member in self.c.system.members)
 
     async def hold(self, *, or_none=False):
-        """Holds the trigger: after the return no trigger is accepted. Returns {authority: triggers accepted}. Refused(control.trigger) names authorities that
-        did not confirm; with `or_none` the others are then released again."""
+        """Holds the trigger: when this returns, no trigger is accepted any more. Returns {authority: triggers accepted}. Refused(control.trigger) names
+        authorities that did not confirm; with `or_none` the others are then released again."""
         return await self._all(
             {"command": "trigger_hold"}, "held", undo={"command": "trigger_release"} if or_none else None
         )
@@ -103,7 +103,7 @@ class Trigger:
                 return_exceptions=True,
             )
             failed += [
-                f"{name} holds the trigger, and was not released again: {getattr(answer, 'what', answer)}"
+                f"{name} still holds the trigger: {getattr(answer, 'what', answer)}"
                 for name, answer in zip(did, undone)
                 if isinstance(answer, Exception)
             ]
@@ -118,14 +118,12 @@ class Trigger:
             answer = answer if isinstance(answer, dict) else {}
             trigger = (self.c.observer.members[name].status or {}).get("trigger")
             if isinstance(trigger, dict):
-                trigger["held"] = (
-                    request["command"] == "trigger_hold"
-                )  # so that the state is right before the next look
+                trigger["held"] = request["command"] == "trigger_hold"  # makes the state right before the next look
             accepted[name] = answer.get("accepted") if isinstance(answer.get("accepted"), int) else None
         return accepted
 
     def wait_for(self, missing):
-        """{authority: number of functions to wait for}: as configured if no reader is missing, else at most the number of ready functions."""
+        """Returns {authority: number of functions to wait for}: as configured if no reader is missing, else at most the number of ready functions."""
         found = {}
         for name in self.authorities():
             member = self.c.observer.members[name].member
@@ -141,18 +139,18 @@ class Trigger:
         return found
 
     def waits(self):
-        """Whether an authority offers no triggers because it waits for more functions to become ready."""
+        """True if an authority offers no triggers because it waits for more functions to become ready."""
         return any(
             self.c.observer.members[name].status["trigger"].get("awaited_functions") for name in self.authorities()
         )
 
     def reaches(self, readout):
-        """Whether a readout gets the accepted triggers: not if it makes its own events or plays a recording."""
+        """True if a readout gets the accepted triggers, False if it makes its own events or plays a recording."""
         configured = self.c.launching.configured.get(self.c.observer.members[readout].member.process_class.name)
         return configured is None or plain(configured.values.get("readout.input.type")) in ("card", "network")
 
     def accepted(self, run):
-        """Triggers accepted since the begin of the run; None if unknown."""
+        """Returns the number of triggers accepted since the begin of the run; None if unknown."""
         total = None
         for name in self.authorities():
             before = (run.cards_before.get(name) or {}).get("trigger") or {}
@@ -163,16 +161,17 @@ class Trigger:
 
 
 class Settling:
-    """Decides whether the readouts have built all events accepted before the hold. Times are of the monotonic clock."""
+    """Decides whether the readouts have built all events that were accepted before the hold. Times are of the monotonic clock."""
 
-    QUIET_S = 1.0  # after so long without a change the missing events will not come
+    QUIET_S = 1.0  # missing events do not come after so long without a change
 
     def __init__(self, patience=1.0):
         self.quiet_s = self.QUIET_S * patience
         self.before, self.since_s = None, None
 
     def done(self, statuses, accepted, now_s):
-        """(whether it is over, a text for each readout that is behind). `statuses` {running readout: its status or None}. `accepted`: triggers, or None."""
+        """Returns (True if all is built, a text for each readout that is behind). `statuses`: {running readout: its status or None}. `accepted`: triggers,
+        or None."""
         seen, behind = [], []
         for name, status in statuses.items():
             status = status or {}

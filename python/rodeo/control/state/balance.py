@@ -1,4 +1,4 @@
-"""The books of a run over all its processes: the sent chunks must equal the built ones plus the lost ones, by reason; the verdict follows from them.
+"""The balance of a run over all its processes: the sent chunks must be equal to the built ones plus the lost ones. The verdict follows from it.
 
     cards       sent = chunks that hosts can read + what a card lost (card_...)
     routers     sent = published + no_subscriber + not_taken (router_...); published chunks that readouts had not taken when they left are router_undelivered
@@ -6,7 +6,7 @@
     the run     sent by the cards = built + lost by all reasons
     the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
 
-A page that a readout has taken may still count as undelivered, while its acknowledgement is on its way to the router. So router_undelivered is at most the
+A page that a readout has taken may still count as undelivered while its acknowledgement is on its way to the router. So router_undelivered is at most the
 rest. A router leaves out links without a subscriber and does not count their chunks. Cards sent at most one chunk for each trigger on each of these links, so
 router_left_out is at most that. The rest is then `not_reported` if a process (a readout, a router) left no report, else `damaged` if an input found damage, at
 most the chunks that fit into the damaged places (blocks, pages, bytes). Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames
@@ -44,9 +44,9 @@ _CUT_OFF = ("chunks_cut_off", "frames_cut_off")
 @dataclass(frozen=True)
 class Books:
     """`sent`: chunks of the sources in this run, including their losses; `built` into fragments; `lost` {reason: chunks}. Unknown values are None.
-    `rest`: sent - built - lost, None if unknown. `condition`: one of CONDITIONS. `flags`: of FLAGS. `reasons`: sentences, why the run is not GOOD.
-    `events`: the number that every readout has built. `farm`: {fate of whole events (in, accepted, rejected, debug, readout_died, partial,
-    reassigned, undecided, uncleared, recorded): number}, empty without a farm."""
+    `rest` is sent - built - lost, or None if unknown. `condition` is one of CONDITIONS, `flags` are some of FLAGS. `reasons` are sentences
+    that say why the run is not GOOD. `events`: the number that every readout has built. `farm`: {fate of whole events (in, accepted, rejected, debug,
+    readout_died, partial, reassigned, undecided, uncleared, recorded): number}, empty without a farm."""
 
     sent: int | None
     built: int | None
@@ -85,10 +85,10 @@ def balance(
     flags=(),
     aborted=False,
 ):
-    """The Books. Pure.
+    """Returns the Books. Pure.
 
     `reports`: {launch of a readout in the run (NAME, NAME#2): its end-of-run report, None without one}. `cards_before`, `cards_after`: {emulator: status
-    at the begin, at the end of the run, or None}. `routers`: {router: (status before, status after)}. All after sound.checked().
+    at the begin, at the end of the run, or None}. `routers`: {router: (status before, status after)}. status_schema.checked() has checked all of them.
     `kinds`: {process: kind}, others are readouts; `reports` includes those of a farm. `per_event`: {readout: fragments of an event}
     (default 1), for reports without the number of events. `unread` {router: (number of links from which it read nothing, number of links)}. `missing`
     {launch without a report: sentence}. `flags`: of the run's row. `aborted`: the run was ended by force.
@@ -179,7 +179,7 @@ def balance(
         reasons.insert(0, "the run was aborted")
     if aborted:  # a missing report alone does not mean that the run was interrupted
         flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
-    events = {}  # of each readout, summed over its launches
+    events = {}  # events of each readout, summed over its launches
     for life, report in written.items():
         name = life.split("#")[0]
         built_here = events_of(report, (per_event or {}).get(name, 1))
@@ -192,7 +192,7 @@ def balance(
 
 
 def _doubts(name, report, most=4):
-    """Sentences on links of a readout whose event assignment was not proven, the worst first."""
+    """Returns sentences on links of a readout whose event assignment was not proven, the worst first."""
     links = (report.get("fragments") or {}).get("doubtful_links") or []
     told = []
     for one in links[:most]:
@@ -254,7 +254,7 @@ def _farm(reports, kinds, missing, reasons, conditions):
 
 
 def _cards(before, after, add, reasons, conditions):
-    """Chunks sent by the cards in a run, including lost ones; None if a card did not report."""
+    """Returns the chunks that the cards sent in a run, including lost ones; None if a card did not report."""
     if not after and not before:
         return None
     sent = 0
@@ -293,11 +293,11 @@ def _cards(before, after, add, reasons, conditions):
 
 
 def _most_damaged(reports, routers):
-    """The most chunks that went with the unreadable data that inputs found in this run."""
+    """Returns the largest number of chunks that the unreadable data of this run can have had."""
 
     def found(counter, before, after):
         had, has = value(before, "input", counter) or 0, value(after, "input", counter) or 0
-        return has - had if has >= had else has  # a router that was restarted counts anew
+        return has - had if has >= had else has  # a restarted router counts anew
 
     statuses = [
         *((None, report) for report in reports),
@@ -315,7 +315,7 @@ def _frames(cards):
 
 
 def _triggers(before, after):
-    """That a card of the run had, at most: a link has one chunk of each."""
+    """Returns the largest number of triggers of a card in the run. A link has one chunk for each of them."""
     grew = [0]
     for name, status in after.items():
         old = {one.get("name"): one.get("triggers", 0) for one in ((before.get(name) or {}).get("functions") or ())}
@@ -331,8 +331,8 @@ def _missed(status):
 
 
 def _routers(routers, add, reasons, conditions):
-    """(chunks that routers took from their inputs, None without routers or if one did not report; chunks in pages that subscribers of data had not taken
-    when they left; names of routers that did not report)."""
+    """Returns (chunks that routers took from their inputs, None without routers or if one did not report; chunks in pages that subscribers of data had not
+    taken when they left; names of routers that did not report)."""
     taken, undelivered, silent = 0, 0, []
     for name, (before, after) in sorted(routers.items()):
         counts = {
