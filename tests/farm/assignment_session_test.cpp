@@ -79,7 +79,7 @@ TEST(AssignmentSession, AHelloSaysWhichNumbersItsDecisionsHadInTheSessionBefore)
   ASSERT_TRUE(session.orders({.safe = 1}));
   session.close();
   session.decide({.id = 3});
-  for (int lost = 0; lost < 2; ++lost) {  // the first one is lost
+  for (int lost = 0; lost < 2; ++lost) {  // the first message is lost
     const auto hello = session.hello(4, {});
     EXPECT_EQ(hello.session, 5U);
     EXPECT_EQ(hello.first, 2U);

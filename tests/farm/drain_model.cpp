@@ -17,8 +17,8 @@ using farm::RobLoss;
 using farm::RobState;
 using readout::FragmentBook;
 
-constexpr std::uint64_t kFarAway = std::uint64_t{1} << 40;  // larger than all times of the model
-constexpr std::uint32_t kReorder = 2;                       // fragments
+constexpr std::uint64_t kFarAway = std::uint64_t{1} << 40;  // exceeds all times of the model
+constexpr std::uint32_t kReorder = 2;                       // number of fragments
 
 FragmentPtr fragment(std::uint64_t id) {
   static const FragmentPool pool({.links = 1, .chunk_bytes = 4, .links_per_part = 1});
@@ -193,7 +193,7 @@ bool DrainModel::over(std::uint64_t id) const {
 bool DrainModel::trigger() {
   if (happened_ == sizes_.triggers) return false;
   for (const auto& readout : readouts_) {
-    if (readout->outside.size() >= sizes_.waiting) return false;  // busy
+    if (readout->outside.size() >= sizes_.waiting) return false;  // the readout is busy
   }
   const std::uint64_t id = happened_;
   if (!stands_still_ && !sizes_.no_trigger) {
@@ -383,7 +383,7 @@ bool DrainModel::give_back(std::uint32_t which) {
   const Supervisor& supervisor = *supervisor_;
   if (sizes_.untold_wait_for_room || nodes_[which]->silent) return false;
   if (supervisor.books.waiting_ahead() == 0 || supervisor.books.room_of(which) > 0) return false;
-  // Like FilterNode::give_back, it chooses the newest event that still waits for fragments.
+  // Chooses the newest event that still waits for fragments, as FilterNode::give_back does.
   const Node& has = *nodes_[which];
   const Event* newest = nullptr;
   for (Slot slot = 0; slot < has.slots.size(); ++slot) {
@@ -444,7 +444,7 @@ bool DrainModel::work(std::uint32_t which, bool time_is_over) {
   return text() != before;
 }
 
-/// Decides like a filter node (FilterNode::fetched, build); the selection accepts all.
+/// Decides as a filter node does (FilterNode::fetched, build). The selection accepts all events.
 void DrainModel::finish(Node& node, Slot slot) {
   const Event event = node.slots[slot];
   if (!event.here) return;
@@ -455,7 +455,7 @@ void DrainModel::finish(Node& node, Slot slot) {
                             node.collector.lost_by(slot, RobLoss::readout_away);
   node.slots[slot] = {};
   node.collector.end(slot);
-  if (empty && may_be_there) return;  // given up: the supervisor assigns it again
+  if (empty && may_be_there) return;  // the node gives the event up, and the supervisor assigns it again
   const Verdict verdict = empty ? Verdict::lost : lacks || event.build_only ? Verdict::debug : Verdict::accepted;
   node.unsafe.push_back({.said = {.id = event.id, .verdict = verdict, .partial = lacks, .build_only = event.build_only}});
 }

@@ -20,18 +20,17 @@
 namespace rodeo::test {
 
 struct DrainSizes {
-  std::uint32_t slots = 2;       ///< events of the supervisor
-  std::uint32_t node_slots = 1;  ///< events of each node
+  std::uint32_t slots = 2;       ///< limit of events in the supervisor
+  std::uint32_t node_slots = 1;  ///< limit of events in each node
   std::uint32_t nodes = 1;
   std::uint32_t readouts = 2;
-  std::uint32_t kept = 3;     ///< most fragments that a readout keeps
-  std::uint32_t waiting = 3;  ///< most fragments that wait while the retention is full
+  std::uint32_t kept = 3;     ///< limit of fragments that a readout keeps
+  std::uint32_t waiting = 3;  ///< limit of fragments that wait while the retention is full
   std::uint32_t triggers = 6;
   std::uint32_t faults = 1;
-  /// Most time-outs of one event to try; 0: any number. Without a limit, two nodes can take an event from each other for
-  /// ever.
+  /// Limit of time-outs of one event; 0: no limit. Without a limit, two nodes can take an event from each other for ever.
   std::uint32_t time_outs = 0;
-  /// The former behaviour: triggers take all slots, and untold events wait for a free one.
+  /// The former behaviour, in which triggers use all slots and untold events wait for a free one.
   bool untold_wait_for_room = false;
   /// The supervisor gets no triggers: readouts report which events exist.
   bool no_trigger = false;
@@ -126,13 +125,13 @@ class DrainModel {
     bool again_was_last = false;
     std::uint32_t last_node = 0;     // the last node that got an event
     std::vector<std::uint32_t> had;  // for each id: the node that has it or had it last
-    /// The contents of `clears`, for text().
+    /// Contents of `clears` for text().
     struct Clear {
       std::uint64_t id = 0;
       std::uint32_t who = 0;
       std::uint32_t session = 0;
-      std::uint64_t batch = UINT64_MAX;  // not closed
-      std::uint32_t cleared = 0;         // a bit for each readout
+      std::uint64_t batch = UINT64_MAX;  // UINT64_MAX: the batch is open
+      std::uint32_t cleared = 0;         // has a bit for each readout
     };
     std::vector<Clear> clear_list;
 
@@ -163,7 +162,7 @@ class DrainModel {
   bool untold_time();
   bool give_back(std::uint32_t node);
   bool expire();
-  std::uint64_t next_to_expire() const;  // UINT64_MAX: none
+  std::uint64_t next_to_expire() const;  // UINT64_MAX: no event expires
   bool end(std::uint32_t readout);
   void finish(Node& node, Slot slot);
   void tell(std::uint32_t node);
@@ -173,10 +172,10 @@ class DrainModel {
   void restart_readout(std::uint32_t readout);
 
   DrainSizes sizes_;
-  std::uint32_t happened_ = 0;  // triggers so far
+  std::uint32_t happened_ = 0;  // number of triggers so far
   std::uint32_t faults_ = 0;
   bool stands_still_ = false;
-  std::vector<std::uint8_t> time_outs_;  // for each event; at most sizes_.time_outs
+  std::vector<std::uint8_t> time_outs_;  // by event; at most sizes_.time_outs
   std::shared_ptr<Supervisor> supervisor_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::vector<std::shared_ptr<Readout>> readouts_;

@@ -100,7 +100,7 @@ struct Search {
     }
     return {};
   }
-  /// Like run(), for one walk of random acts.
+  /// Does the same as run() for one walk of random acts.
   std::string walk(std::uint32_t seed) {
     std::mt19937 draw(seed);
     DrainModel state(sizes_);
@@ -122,7 +122,7 @@ struct Search {
   std::size_t known() const { return known_.size(); }
 
  private:
-  static constexpr std::uint32_t kLongestWalk = 400;   // random acts; most change nothing
+  static constexpr std::uint32_t kLongestWalk = 400;   // random acts, most of which change nothing
   static constexpr std::uint32_t kFaultsAreRare = 12;  // if faults were frequent, all would come at the beginning
   struct Step {
     std::uint32_t from = 0;

@@ -202,7 +202,7 @@ TEST(EventCollector, AReadoutThatWasStartedAnewIsAskedForWhatBeganWhileItWasAway
   const Slot before = one.whole_event();
   one.answer(one.asks().at(0), What::had);
   one.collector.down(1, 10 * kMs);
-  const Slot since = one.whole_event();  // the trigger of this event may be later than the readout's return
+  const Slot since = one.whole_event();  // its trigger may be later than the readout's return
   one.answer(one.asks().at(0), What::had);
   one.collector.up(1, true);
   EXPECT_EQ(one.complete(20 * kMs), std::vector<Slot>{before});
@@ -294,7 +294,7 @@ TEST(EventCollector, CreditsInFragmentsHoldRequestsBackInTheirOrder) {
 TEST(EventCollector, CreditsInBytesGoByTheSizesThatCameLately) {
   Collecting one(CollectorSettings{.slots = 4, .credit_bytes = 250});
   one.whole_event();
-  for (const auto& [readout, ask] : one.asks()) one.answer(ask, What::had);  // 100 bytes each, unknown before
+  for (const auto& [readout, ask] : one.asks()) one.answer(ask, What::had);  // 100 bytes each
   one.whole_event();
   EXPECT_TRUE(one.collector.next());
   EXPECT_EQ(one.collector.bytes_under_way(), 200U);

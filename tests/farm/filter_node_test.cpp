@@ -106,7 +106,7 @@ struct Farm {
     EXPECT_EQ(said.size(), 1U) << id;
     return said.empty() ? EventDecision{} : said.front();
   }
-  /// Waits, because the status shows changes a moment late.
+  /// Waits for a value of the status, which shows changes a moment late.
   void expect_counted(std::string_view name, std::uint64_t expected) {
     until([&] { return node->status()[name] >= expected; });
     EXPECT_EQ(node->status()[name], expected) << name;
@@ -359,8 +359,7 @@ TEST(FilterNode, WhatHasBeenLookedForLongEnoughIsLostWhenNoReadoutBringsIt) {
 TEST(FilterNode, WhatReadoutsThatCannotBeReachedMayHoldIsNotLost) {
   Farm farm;
   farm.settings.readout_grace = std::chrono::milliseconds{100};
-  farm.supervisor.event_timeout =
-      std::chrono::minutes{10};  // enough for a slow host between the assignments and the two cuts
+  farm.supervisor.event_timeout = std::chrono::minutes{10};  // lasts on a slow host from the assignments to the two cuts
   farm.start();
   farm.until_it_knows_all();
   const std::uint64_t before = farm.node->status()["given_up"];
@@ -385,7 +384,7 @@ TEST(FilterNode, WhileNoReadoutCanBeReachedANodeOffersNoRoom) {
   farm.two.cut();
   farm.until([&] { return std::ranges::none_of(farm.node->status().readouts, &NodeStatus::Peer::connected); });
   farm.supervisor.assign(2, 1000);
-  // The supervisor may use room that the node has offered before; the node gives up events that come now.
+  // The supervisor may use room that the node has offered before. The node gives up events that arrive now.
   farm.until([&] { return farm.node->status()["assigned"] > before && farm.node->status().slots_used == 0; });
   EXPECT_LE(farm.node->status()["assigned"], before + farm.settings.slots);
   EXPECT_GE(farm.supervisor.events.size(), 1000U - farm.settings.slots);
@@ -394,7 +393,7 @@ TEST(FilterNode, WhileNoReadoutCanBeReachedANodeOffersNoRoom) {
 TEST(FilterNode, AnEventMayBeLargerThanMessagesAreElsewhereAndCostsNoConnection) {
   Farm farm;
   farm.settings.most_event_bytes = std::uint64_t{128} << 20;
-  farm.settings.record_timeout = std::chrono::minutes{5};  // enough for a slow host
+  farm.settings.record_timeout = std::chrono::minutes{5};  // suffices for a slow host
   farm.supervisor.event_timeout = std::chrono::minutes{20};
   farm.one.says = [](auto& answer, SourceId rob, rodeo::L1Id id, std::uint32_t) {
     rodeo::formats::append_bytes(answer, rob_of(rob, id, kRun, id.value == 3 ? std::size_t{33} << 20 : 100));
@@ -551,7 +550,7 @@ TEST(FilterNode, ARecorderThatMayHaveAnEventAndIsNotReadyIsAskedAgainAndNoOther)
     return !farm.supervisor.decisions.empty();
   });
   EXPECT_EQ(farm.only(1).verdict, Verdict::accepted);
-  EXPECT_GE(std::max(first.asked.size(), second.asked.size()), 4U);  // more on a slow machine, which asks again
+  EXPECT_GE(std::max(first.asked.size(), second.asked.size()), 4U);  // a slow machine asks again, and so more often
   EXPECT_EQ(std::min(first.asked.size(), second.asked.size()), 0U) << "else the event would be recorded twice";
   farm.expect_counted("had_already", 1);
 }

@@ -109,7 +109,8 @@ class ScriptedReadout {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> times_;
 };
 
-/// One thread, as a Replier. Answers RECORDs by its script, in order; an empty entry: no answer. Then it records all events.
+/// One thread, as a Replier. Answers RECORDs by its script, in order; an empty entry means no answer. Then it records all
+/// events.
 class ScriptedRecorder {
  public:
   ScriptedRecorder(const std::string& bus, std::string name)
@@ -156,7 +157,7 @@ class ScriptedSupervisor {
         bus_(bus) {}
 
   std::vector<std::string> recorders;          ///< sent in each welcome
-  std::vector<formats::AssignedEvent> events;  ///< events that it will assign, in this order
+  std::vector<formats::AssignedEvent> events;  ///< events to assign, in this order
   std::map<std::uint64_t, std::vector<formats::EventDecision>> decisions;
   std::vector<formats::NodeHello> hellos;
   std::set<std::uint64_t> let_go;  ///< sent in the next welcome
@@ -171,7 +172,7 @@ class ScriptedSupervisor {
       events.push_back({.id = id, .lumi_block = 1, .scan_step = 3, .flags = flags});
   }
 
-  /// Dies and starts again, without any knowledge of the node.
+  /// The supervisor dies and starts again, and knows nothing of the node.
   void start_anew() {
     replier_.reset();
     waiting_.clear();

@@ -56,7 +56,7 @@ class KeepingReadout {
     if (!cleared.contains(id)) held.insert(id);
   }
 
-  std::size_t most = SIZE_MAX;  ///< most ids that it holds; further ids wait
+  std::size_t most = SIZE_MAX;  ///< limit of ids that it holds; further ids wait
   std::deque<std::uint64_t> outside;
   std::set<std::uint64_t> held;
   std::map<std::uint64_t, int> cleared;  ///< number of clears by id
@@ -187,8 +187,8 @@ class ToldNode {
   std::size_t kept() const { return decisions_.size(); }
   std::uint64_t given_back = 0;
 
-  std::vector<formats::AssignedEvent> events;  ///< assigned, and not decided
-  std::vector<formats::AssignedEvent> all;     ///< all events that the node was ever assigned
+  std::vector<formats::AssignedEvent> events;  ///< assigned events that the node has not decided
+  std::vector<formats::AssignedEvent> all;     ///< all events that the node has ever had
   std::map<std::uint64_t, formats::Verdict> decided;
   std::vector<std::uint64_t> let_go;
   std::optional<formats::NodeWelcome> welcome;
@@ -289,9 +289,9 @@ class ToldNode {
   unsigned works_ = 0;
   std::uint64_t session_ = 0;
   std::uint64_t assigned_ = 0;
-  std::vector<formats::EventDecision> decisions_;  // not safe
-  std::uint64_t said_ = 0;                         // decisions that this session has sent
-  std::uint64_t safe_ = 0;                         // decisions that this session has acknowledged
+  std::vector<formats::EventDecision> decisions_;  // decisions that are not safe
+  std::uint64_t said_ = 0;                         // number of decisions that this session has sent
+  std::uint64_t safe_ = 0;                         // number of decisions that this session has acknowledged
 };
 
 /// One supervisor with a bus, a trigger, readouts and nodes.
@@ -357,7 +357,7 @@ class SupervisedFarm : public testing::Test {
       if (node) node->poll();
     }
   }
-  /// A new event: all readouts get it.
+  /// Adds a new event to all readouts.
   void happened(std::uint64_t id) {
     ids_.insert(id);
     for (auto& [name, readout] : readouts_) {
@@ -374,7 +374,7 @@ class SupervisedFarm : public testing::Test {
     }
     return true;
   }
-  /// The current status, or a slightly later one.
+  /// Returns the current status, or a slightly later one.
   farm::SupervisorStatus now() {
     const std::uint64_t asked = base::steady_now_ns();
     farm::SupervisorStatus status;
@@ -385,7 +385,7 @@ class SupervisedFarm : public testing::Test {
     return status;
   }
   std::uint64_t counter(std::string_view name) { return now()[name]; }
-  /// The value a moment ago.
+  /// Returns the value of a moment ago.
   std::uint64_t seen(std::string_view name) const { return supervisor_->status()[name]; }
   /// True if all events are decided and cleared by all readouts, and no node keeps a decision.
   bool all_done(std::uint64_t events) {

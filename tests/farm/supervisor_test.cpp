@@ -332,7 +332,7 @@ TEST_F(SupervisedFarm, WhatOnlyReadoutsKnowOfIsAssignedAfterAKill) {
 TEST_F(SupervisedFarm, WhatWasNotToldOfAndComesToAReadoutLaterIsAssignedAsWell) {
   serve_triggers(60);
   KeepingReadout& one = readout("readout.hlt");
-  // The first twenty are accepted while the supervisor is absent.
+  // The trigger accepts the first twenty while the supervisor is absent.
   auto other = std::make_unique<trigger::TriggerSource>(*authority_, "other", 20);
   other->set_ready(true);
   std::vector<trigger::TriggerRange> taken;
@@ -345,7 +345,7 @@ TEST_F(SupervisedFarm, WhatWasNotToldOfAndComesToAReadoutLaterIsAssignedAsWell) 
   one.stands_still = true;
   supervise(with);
   ASSERT_TRUE(until([&] { return ids_.size() == 60; }));
-  // All fragments are in its builder.
+  // All fragments are in the readout's builder.
   one.held.clear();
   one.newest.reset();
   one.stands_still = false;
@@ -364,7 +364,7 @@ TEST_F(SupervisedFarm, ReadoutsThatAreFullOfUntoldEventsAreDrainedThoughNewTrigg
   one.most = 8;
   two.most = 5;
   serve_triggers(200);
-  // A hundred are accepted while the supervisor does not follow.
+  // The trigger accepts a hundred while the supervisor does not follow.
   auto other = std::make_unique<trigger::TriggerSource>(*authority_, "other", 100);
   other->set_ready(true);
   std::vector<trigger::TriggerRange> taken;

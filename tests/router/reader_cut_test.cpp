@@ -88,7 +88,7 @@ TEST(ReaderCut, EveryLinkHasOneReaderAndNoReaderTwoChannels) {
     const std::uint32_t cards = 1 + random(6);
     for (std::uint32_t i = 0; i < cards; ++i) {
       const auto of = card(i, 1 + random(100));
-      const std::size_t second = random(of.size());  // 0: the card has one channel
+      const std::size_t second = random(of.size());  // 0: the first card has one channel
       for (std::size_t link = 0; link < of.size(); ++link) {
         if (link == 0 || link == second) groups.push_back(links.size() + link);
         group_of.push_back(groups.size());

@@ -1,4 +1,4 @@
-// The output of a router: JSON report, text, metrics, and the view on a terminal.
+// The output of a router as JSON report, text, metrics, and view on a terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t kGrace = 5000 * kMs;
 
 /// Two links, and the messages that their stream gets.
 struct Links {
-  std::set<LinkIndex> now;  // links with subscribers
+  std::set<LinkIndex> now;  // the links that have subscribers
   std::string told;
   WantedLinks links{2, kGrace};
 

@@ -31,7 +31,7 @@ using settings::Json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A port of 127.0.0.1: it listens, or is only bound so that no other process can use it.
+// A port of 127.0.0.1. It listens, or it is only bound, so that no other process can use it.
 class Port {
  public:
   explicit Port(bool listens) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -70,7 +70,7 @@ class Greeter {
  private:
   Listener listener_;
   std::uint16_t port_ = 0;
-  std::jthread thread_;  // destroyed first
+  std::jthread thread_;  // the destructor ends it first
 };
 
 class Bus : public testing::Test {

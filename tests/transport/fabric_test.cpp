@@ -26,7 +26,7 @@ using What = FabricPort::Event::What;
 
 constexpr std::size_t kSlotBytes = 64U << 10;
 constexpr std::uint32_t kSlots = 8;
-constexpr int kLongest = 2'000'000;  // most polls for an expected event
+constexpr int kLongest = 2'000'000;  // limit of polls for an expected event
 
 class Fabric : public testing::TestWithParam<const char*> {
  protected:

@@ -228,7 +228,7 @@ TEST_F(Requests, NobodyIsLateWhoseAnswerHasComeWhileTheRequesterStoodStill) {
   ended_.clear();
 }
 
-// Idle connections are not polled. An idle connection is noticed nevertheless when it sends a request, waits, cancels or
+// The replier does not poll idle connections. It still notices when an idle connection sends a request, waits, cancels or
 // ends.
 TEST_F(Requests, OneThatWasIdleIsHeardWhenItSpeaks) {
   const auto service = connect();
@@ -356,7 +356,7 @@ TEST_P(RequestsOver, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
   EXPECT_EQ(ended_[0].outcome, Requester::Outcome::timed_out);
   EXPECT_EQ(dropped_[0].number, asked_[0].number);
   ASSERT_TRUE(until([&] { return requester_->under_way(service) == 0; }));
-  echo(asked_[0]);  // harmless
+  echo(asked_[0]);  // has no effect
   EXPECT_EQ(counter(replier_->counters(), "unwanted_replies"), 1U);
   expect_books();
   EXPECT_EQ(ended_.size(), 1U);
@@ -368,7 +368,7 @@ TEST_P(RequestsOver, ACancelledOneEndsOnce) {
   const auto request = requester_->ask(service, 1, pattern(10, 0), 60s);
   ASSERT_TRUE(request);
   ASSERT_TRUE(until([&] { return !asked_.empty(); }));
-  echo(asked_[0]);  // the reply and the cancellation come at the same time
+  echo(asked_[0]);  // the reply and the cancellation arrive at the same time
   requester_->cancel(*request);
   ASSERT_TRUE(until([&] { return requester_->under_way(service) == 0; }));
   ASSERT_EQ(ended_.size(), 1U);
@@ -498,7 +498,7 @@ TEST_F(Requests, WhoTakesNoAnswersCannotAskWithoutAnEnd) {
     });
   };
   ASSERT_TRUE(both([&] { return peer.connected(); }));
-  // Each place has one request, and all are answered: this is allowed.
+  // The protocol allows this: each place has one request, and all are answered.
   for (std::uint64_t place = 0; place < 4; ++place) peer.ask(1ULL << 16 | place);
   ASSERT_TRUE(both([&] { return counter(replier_->counters(), "requests") == 4; }));
   EXPECT_EQ(counter(replier_->counters(), "refused_peers"), 0U);

@@ -359,7 +359,7 @@ TEST_F(Subscribers, WhoLeavesBeforeItIsConnectedIsNotWaitedFor) {
 
 TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   start();
-  std::vector<std::uint32_t> kept;  // slots; only returned slots give credit
+  std::vector<std::uint32_t> kept;  // slots that the test holds back; only returned slots give credit
   std::size_t pages = 0;
   const auto keep = [&](std::uint64_t by = 1'000'000) {
     publisher_->progress(now_ += by, 0);
@@ -389,10 +389,11 @@ TEST_F(Subscribers, WhoLeavesStaysAsLongAsSomethingComes) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
 
-// Its consumers stop over the end of the run and hold all pages. The subscriber must not take this for a silent publisher.
+// The subscriber's consumers stop over the end of the run and hold all pages. The subscriber must not take this for a silent
+// publisher.
 TEST_F(Subscribers, WhoLeavesStaysAsLongAsItHasNoRoomForWhatComes) {
   start();
-  const std::vector<std::byte> data(40 * 1250);  // 100 in a page
+  const std::vector<std::byte> data(40 * 1250);  // a page holds 100 of these chunks
   const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 1250};
   std::vector<std::uint32_t> kept;
   std::size_t pages = 0;
@@ -634,7 +635,7 @@ TEST_F(Subscribers, AfterABreakThePublisherThatHasTheSessionIsAskedFirst) {
   EXPECT_EQ(subscriber_->sessions(), 1U);
 }
 
-// The subscriber asks another publisher, which refuses. This does not change what the first publisher has kept for it.
+// The subscriber asks another publisher, which refuses. The first publisher still keeps the data for this subscriber.
 TEST_F(Subscribers, ASessionStandsUntilAnotherPublisherHasAccepted) {
   start();
   const std::uint64_t connections = subscriber_->connections();

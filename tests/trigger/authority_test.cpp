@@ -342,7 +342,7 @@ TEST(TriggerAuthority, BlocksAndStepsGoOnByTimeWithTheNextTrigger) {
   const auto ranges = take_all(authority, follower, kStart + 30'000);
   const auto marks = marks_of(ranges);
   ASSERT_EQ(marks.size(), 30U);
-  for (unsigned i = 0; i < 30; ++i)  // trigger i is accepted i + 1 us after the start
+  for (unsigned i = 0; i < 30; ++i)  // trigger i comes i + 1 us after the start
     EXPECT_EQ(marks[i], std::pair(5 + (i + 1) / 10, (i + 1) / 20)) << i;
   EXPECT_EQ(authority.marks(), (std::vector<TriggerMark>{{0, 5, 0, 0}, {9, 6, 0, 9}, {19, 7, 1, 19}, {29, 8, 1, 29}}));
 }
