@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kShortSeconds = 10;
 
-// As in Sequencer::resolve() and extended(): an id that is further ahead counts as behind, or as after a reset.
+// As in Numbers::resolve() and extended(): an id that is further ahead counts as behind, or as after a reset.
 std::optional<std::uint64_t> of_all_links(const SilentLinks& links) {
   constexpr std::uint64_t kResets = 127;
   constexpr std::uint64_t kBehind = 1 << 20;

@@ -217,3 +217,17 @@ def test_headers_are_included_once():
         for path in tracked("src/*.h", "include/*.h", "tests/*.h")
         if "#pragma once" not in path.read_text()
     ]
+
+
+def test_each_case_of_the_sequencer_is_cited_by_its_code_and_by_a_test():
+    """A comment cites rows of the tables if it begins with them: `// H6, H7`, or `// L10. Sentences.`"""
+    folder = ROOT / "src" / "readout" / "sequence"
+    rows = re.findall(r"^\| ([HNAL]\d+) \|", (folder / "cases.md").read_text(), re.MULTILINE)
+    assert len(rows) == len(set(rows))
+
+    def cited(paths):
+        comments = (re.findall(r"// ((?:[HNAL]\d+(?:, )?)+)(?:\.|$)", path.read_text(), re.MULTILINE) for path in paths)
+        return {row for found in comments for list_of_rows in found for row in list_of_rows.split(", ")}
+
+    assert cited(folder.glob("*.cpp")) == set(rows)
+    assert cited((ROOT / "tests" / "readout").glob("sequence*_test.cpp")) == set(rows)

@@ -10,6 +10,7 @@ namespace {
 using namespace sequencing;
 using readout::TriggerBook;
 
+// L2
 TEST(SequencerWithList, TheExpectedIdIsTakenBeforeItIsListed) {
   Rob rob(2, listed());
   rob.list_run(0, 3);
@@ -27,6 +28,7 @@ TEST(SequencerWithList, AGroupsChunkWaitsUntilTheListHasComeToIt) {
   EXPECT_EQ(rob.got(0), "2");
 }
 
+// L1
 TEST(SequencerWithList, ChunksWaitForTheListToBegin) {
   Rob rob(2, listed());
   rob.offer(0, {7, 8});
@@ -43,6 +45,7 @@ TEST(SequencerWithList, AFirstEntryThatTheSecondContradictsIsNotBelieved) {
   EXPECT_EQ(rob.got(0), "1 2");
 }
 
+// L3
 TEST(SequencerWithList, AListedIdWhoseBcidAgreesIsTakenAtOnce) {
   Sequencer::Settings with_bcid = listed();
   with_bcid.has_bcid = true;
@@ -121,14 +124,15 @@ TEST(SequencerWithList, AConstantOffsetOfTheBcidIsTold) {
   for (std::uint32_t id = 10; id < 30; ++id) rob.offer(0, id, static_cast<std::uint16_t>(id + 3));
   rob.sequencer.suspect(0);
   EXPECT_EQ(rob.sequencer.version(), version) << "it is suspected already";
-  const auto told = rob.sequencer.take_told(0);
+  const auto told = rob.sequencer.take_news(0);
   EXPECT_TRUE(told.is_out_of_step);
   EXPECT_EQ(told.constant, 3);
   for (std::uint32_t id = 30; id < 50; ++id) rob.offer(0, id, static_cast<std::uint16_t>(id));
-  EXPECT_FALSE(rob.sequencer.take_told(0).is_out_of_step);
+  EXPECT_FALSE(rob.sequencer.take_news(0).is_out_of_step);
   EXPECT_NE(rob.link(0).end, 0) << "it is on the fast path again";
 }
 
+// L4, L11, L18
 TEST(SequencerWithList, AListedIdWaitsForTheNextWhereNoBcidIsCompared) {
   Rob rob(2, listed());
   rob.list_run(0, 30);
@@ -140,6 +144,7 @@ TEST(SequencerWithList, AListedIdWaitsForTheNextWhereNoBcidIsCompared) {
   EXPECT_EQ(rob.got(0), "out 8 9");
 }
 
+// L6, L9
 TEST(SequencerWithList, AnIdThatWasDeliveredIsADuplicate) {
   Rob rob(2, listed());
   rob.list_run(0, 30);
@@ -149,6 +154,7 @@ TEST(SequencerWithList, AnIdThatWasDeliveredIsADuplicate) {
   EXPECT_EQ(rob.got(0), "duplicate 5 6");
 }
 
+// L7
 TEST(SequencerWithList, AnIdThatIsNotListedIsLostOnceTheNextGoesOn) {
   Rob rob(2, listed());
   rob.list_run(0, 30);
@@ -169,6 +175,7 @@ TEST(SequencerWithList, AnIdThatIsNotListedAndComesTwiceIsLostOnceALaterChunkGoe
   EXPECT_EQ(rob.got(0), "unlisted unlisted 3 4");
 }
 
+// L5, L7
 TEST(SequencerWithList, AnIdThatIsNotListedWaitsForTheListToGoOnByTwiceTheReachOrForATimeOut) {
   for (const bool list_goes_on : {true, false}) {
     Rob rob(2, listed());
@@ -184,6 +191,7 @@ TEST(SequencerWithList, AnIdThatIsNotListedWaitsForTheListToGoOnByTwiceTheReachO
   }
 }
 
+// L17, L18
 TEST(SequencerWithList, AnIdFarAheadIsBelievedWhenMostLinksAreThere) {
   Rob rob(3, listed());
   rob.list_run(0, 200);
@@ -196,6 +204,7 @@ TEST(SequencerWithList, AnIdFarAheadIsBelievedWhenMostLinksAreThere) {
   EXPECT_EQ(rob.got(1), "100 101");
 }
 
+// L17
 TEST(SequencerWithList, AnIdFarAheadOfOneLinkIsOutOfSequenceAfterATimeOut) {
   Rob rob(2, listed());
   rob.list_run(0, 200);
@@ -206,6 +215,7 @@ TEST(SequencerWithList, AnIdFarAheadOfOneLinkIsOutOfSequenceAfterATimeOut) {
   rob.expect_after_time_out("out out");
 }
 
+// L18
 TEST(SequencerWithList, AnIdThatTwoEpochsHaveIsFlaggedUntilTheNextReset) {
   Rob rob(1, listed(16));
   for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
@@ -219,7 +229,7 @@ TEST(SequencerWithList, AnIdThatTwoEpochsHaveIsFlaggedUntilTheNextReset) {
   EXPECT_EQ(rob.got(0), "1:0 1:1");
 }
 
-// The next chunk may be unread. The repeated chunk must not get the same id in the next epoch.
+// L10. The next chunk may be unread. The repeated chunk must not get the same id in the next epoch.
 TEST(SequencerWithList, ALastIdThatComesAgainAloneIsADuplicateWhereTheNextEpochHasItToo) {
   Rob rob(1, listed(16));
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
@@ -230,7 +240,7 @@ TEST(SequencerWithList, ALastIdThatComesAgainAloneIsADuplicateWhereTheNextEpochH
   EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 duplicate");
 }
 
-// Ids have 8 bits, and the list is an epoch ahead.
+// L16. Ids have 8 bits, and the list is an epoch ahead.
 TEST(SequencerWithList, ALeapThatTheNextChunkDoesNotGoOnFromIsNotBelieved) {
   for (const bool again : {true, false}) {
     Rob rob(1, listed(8));
@@ -242,6 +252,65 @@ TEST(SequencerWithList, ALeapThatTheNextChunkDoesNotGoOnFromIsNotBelieved) {
     rob.offer(0, {again ? 99U : 34U, 116, 101, 102});
     EXPECT_EQ(rob.got(0), again ? "duplicate out 101 102" : "out out 101 102");
   }
+}
+
+// L8, L9
+TEST(SequencerWithList, OfTwoEqualIdsTheLaterIsBelievedOnceTheListHasGoneOn) {
+  Rob rob(1, listed());
+  rob.list_run(0, 10);
+  rob.offer(0, {0, 9, 9});
+  EXPECT_EQ(rob.got(0), "0");
+  rob.list(10);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "duplicate");
+}
+
+// L12
+TEST(SequencerWithList, AnIdThatTheListMayHaveAgainSoonWaitsForTheList) {
+  Rob rob(1, listed(16));
+  rob.list_run(0, 100);
+  rob.offer(0, {0, 20, 21});
+  EXPECT_EQ(rob.got(0), "0");
+  rob.list_run(100, 101 + 2 * kReach);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "20 21");
+}
+
+// L13, L18
+TEST(SequencerWithList, ALeapOfALinkThatLeavesNothingOutWaitsForTheNextChunk) {
+  Rob rob(1, listed(24));
+  rob.list_run(0, 20);
+  rob.run(0, 5);
+  rob.offer(0, 18);
+  rob.list_run(20, 21 + 2 * kReach);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "");
+  rob.finish();
+  EXPECT_EQ(rob.got(0), "18?");
+}
+
+// L14. The next epoch has the id, too.
+TEST(SequencerWithList, AnIdThatWasDeliveredAndComesAgainAloneIsADuplicate) {
+  Rob rob(1, listed(16));
+  for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+    for (std::uint32_t i = 0; i < 100; ++i) rob.list(epoch << 24 | i);
+  }
+  rob.offer(0, {0, 1, 2, 3, 4, 5, 4});
+  rob.sequencer.end_of_list();
+  rob.finish();
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 duplicate");
+}
+
+// L15
+TEST(SequencerWithList, AnIdWhoseNextChunkIsNotListedYetWaitsForTheList) {
+  Rob rob(1, listed());
+  rob.list_run(0, 12);
+  rob.run(0, 3);
+  rob.offer(0, {8, 12});
+  EXPECT_EQ(rob.got(0), "");
+  rob.list(12);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "8");
 }
 
 TEST(SequencerWithList, LostEntriesOfTheListAreEventsAllTheSame) {

@@ -310,7 +310,7 @@ class ScenarioRun : private readout::EventBcids {
     waiting_[sent.link].push_back(chunk);
     if (!anything_lives(of)) of.returned = of.now;  // all links were silent: they may return together
     const Sequence before = link.position();
-    link.hear(link.stride);
+    link.begin_block(link.stride);
     if (sent.id == link.expected && link.position() < link.end && link.position() < of.oldest + s_.window && !s_.full) {
       // Does what the fast path of the builders does.
       link.seen.store(of.now);
@@ -326,7 +326,7 @@ class ScenarioRun : private readout::EventBcids {
     } else {
       sequencer_.offer(sent.link, sent.id, sent.bcid, of.now, of.oldest, decisions_);
     }
-    link.told(before);
+    link.end_block(before);
     apply(sent.link);
   }
 

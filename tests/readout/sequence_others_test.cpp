@@ -68,7 +68,7 @@ class Lone {
     const Sequence before = link_.position();
     waiting_.emplace_back(event, off != 0);
     EXPECT_FALSE(sequencer_.read(0, now, {}));
-    link_.hear(1);
+    link_.begin_block(1);
     link_.seen.store(event_clock_);
     if (id == link_.expected && before < link_.end && !came_.beyond(before)) {
       link_.next.store(before + link_.stride);
@@ -77,7 +77,7 @@ class Lone {
     } else {
       sequencer_.offer(0, id, 0, event_clock_, oldest(), decisions_);
     }
-    link_.told(before);
+    link_.end_block(before);
     apply();
   }
   /// The reader has read what was sent up to this time.
@@ -264,7 +264,7 @@ TEST(SequenceOthers, AGroupBeginsInTheRoundOfTheOthers) {
   }
 }
 
-// One group begins with the next round of ids, then another group brings the last event of the round before.
+// N3. One group begins with the next round of ids, then another group brings the last event of the round before.
 TEST(SequenceOthers, AGroupLosesTheEventsBeforeTheRunAndGoesOnInIt) {
   for (const std::uint8_t bits : std::initializer_list<std::uint8_t>{8, 16, 24}) {
     Process process(2, {.bits = bits, .first = ~std::uint64_t{0}});  // event 0 has the highest id, event 1 the id 0
@@ -517,7 +517,7 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
   EXPECT_FALSE(other.at(50, 50));
   for (std::uint64_t clock = 100; clock <= 1000; clock += 100) {
     const auto index = static_cast<std::int64_t>(clock / 10);
-    other.tell({clock, {7, index}, 1000 + clock / 10});
+    other.report({clock, {7, index}, 1000 + clock / 10});
   }
   EXPECT_FALSE(other.at(50, 50)) << "all its points are later";
   const auto range = other.at(550, 650);
@@ -534,7 +534,7 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
   EXPECT_EQ(other.events_since({7, 30}, 550), 20);
   EXPECT_EQ(other.events_since({7, 130}, 1000), 0);
   EXPECT_EQ(other.events_since({6, 500}, 1000), 90) << "from its first point";
-  other.lapse();
+  other.forget();
   EXPECT_FALSE(other.at(550, 650));
   EXPECT_FALSE(other.events_since({7, 30}, 1000));
 }
@@ -542,9 +542,9 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
 // The links of the reader followed a wrong counter, and have returned.
 TEST(Standing, TellsOfAReaderThatWentBack) {
   Standing other(5);
-  other.tell({100, {7, 10}, 1000});
-  other.tell({200, {7, 5000}, 1300});
-  other.tell({300, {7, 20}, 1600});
+  other.report({100, {7, 10}, 1000});
+  other.report({200, {7, 5000}, 1300});
+  other.report({300, {7, 20}, 1600});
   ASSERT_TRUE(other.after(300));
   EXPECT_EQ(other.after(300)->place, (Place{7, 20}));
 }
@@ -553,11 +553,11 @@ TEST(Standing, AReaderThatHasEndedIsNotWaitedFor) {
   Standings standings;
   Standing& one = standings.add();
   Standing& other = standings.add();
-  one.tell_nothing(500);
+  one.report_clock(500);
   EXPECT_FALSE(standings.have_come_to(500));
   EXPECT_TRUE(standings.has_read(other, 500));
   EXPECT_FALSE(standings.has_read(one, 500));
-  other.tell_nothing(400);
+  other.report_clock(400);
   EXPECT_EQ(standings.clocks(), 900);
   EXPECT_FALSE(standings.have_come_to(500));
   other.end();

@@ -50,6 +50,17 @@ TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
   EXPECT_EQ(rob.sequencer.waiting(0), 0U);
 }
 
+// H15, H16
+TEST(Sequencer, AnIdBeyondTheReachWaitsForReadersThatMayMakeItReachable) {
+  Started rob(2, settings(), false, 2);
+  rob.offer(0, {24 + kReach, 0x7000});
+  EXPECT_EQ(rob.got(0), "");
+  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
+  rob.sequencer.looked(1);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "out");
+}
+
 // Two readers. The first reader's links are ahead of all data that the second has read.
 struct Ahead : Started {
   explicit Ahead(std::size_t readers = 2) : Started(2 * readers, settings(), false, readers, 2) {

@@ -75,9 +75,9 @@ class Rob {
 
   void offer(std::size_t link, std::uint32_t id, std::uint16_t bcid = 0) {
     const Sequence before = links_[link]->position();
-    if (!in_run_) links_[link]->hear(links_[link]->stride);
+    if (!in_run_) links_[link]->begin_block(links_[link]->stride);
     sequencer.offer(link, id, bcid, now, oldest, decisions_);
-    if (!in_run_) links_[link]->told(before);
+    if (!in_run_) links_[link]->end_block(before);
     collect(link);
     if (version_ != sequencer.version()) settle();
   }
@@ -85,11 +85,11 @@ class Rob {
   template <typename F>
   void in_run(std::size_t link, std::uint64_t events, const F& offer) {
     const Sequence before = links_[link]->position();
-    links_[link]->hear(events);
+    links_[link]->begin_block(events);
     in_run_ = true;
     offer();
     in_run_ = false;
-    links_[link]->told(before);
+    links_[link]->end_block(before);
   }
   void offer(std::size_t link, std::initializer_list<std::uint32_t> ids) {
     for (const std::uint32_t id : ids) offer(link, id);

@@ -10,6 +10,7 @@ using namespace sequencing;
 
 // ---- the beginning of a run
 
+// N5, N7
 TEST(Sequencer, TheRunBeginsWhenMostLinksAgree) {
   Rob rob(3, settings());
   rob.offer(0, {5, 6, 7});
@@ -79,18 +80,21 @@ TEST(Sequencer, ALinkThatBeginsJustBeforeTheRunGoesOnInIt) {
   }
 }
 
+// N2
 TEST(Sequencer, OfTwoEqualIdsOfANewLinkTheLaterIsBelieved) {
   BegunRob rob;
   rob.offer(2, {5, 5, 6});
   EXPECT_EQ(rob.got(2), "duplicate 5 6");
 }
 
+// N4
 TEST(Sequencer, AFirstChunkThatTheNextDoesNotGoOnFromIsOutOfSequence) {
   BegunRob rob;
   rob.offer(2, {900, 6, 7});
   EXPECT_EQ(rob.got(2), "out 6 7");
 }
 
+// N1, N6
 TEST(Sequencer, TheOnlyChunkOfALinkWhoseIdIsOutOfReachIsOutOfSequence) {
   BegunRob rob;
   rob.offer(2, 900);
@@ -100,12 +104,14 @@ TEST(Sequencer, TheOnlyChunkOfALinkWhoseIdIsOutOfReachIsOutOfSequence) {
 
 // ---- a link that is present
 
+// H1
 TEST(Sequencer, TheExpectedIdIsTakenAtOnce) {
   Started rob;
   rob.offer(0, {10, 11});
   EXPECT_EQ(rob.got(0), "10 11");
 }
 
+// H2, H10
 TEST(Sequencer, AnotherIdWaitsForTheNextChunkUntilHalfOfTheTimeOut) {
   Started rob;
   rob.offer(0, 12);
@@ -120,24 +126,28 @@ TEST(Sequencer, AnotherIdWaitsForTheNextChunkUntilHalfOfTheTimeOut) {
   EXPECT_EQ(rob.got(0), "15 16");
 }
 
+// H3
 TEST(Sequencer, AnIdThatWasDeliveredIsADuplicate) {
   Started rob;
   rob.offer(0, {9, 10});
   EXPECT_EQ(rob.got(0), "duplicate 10");
 }
 
+// H4
 TEST(Sequencer, OfTwoEqualIdsTheLaterIsBelieved) {
   Started rob;
   rob.offer(0, {12, 12, 13});
   EXPECT_EQ(rob.got(0), "duplicate 12 13");
 }
 
+// H6
 TEST(Sequencer, AnIdThatTheLinkHasLatelyLeftOutIsLate) {
   Started rob;
   rob.offer(0, {11, 12, 10, 13});
   EXPECT_EQ(rob.got(0), "11 12 late 13");
 }
 
+// H7
 TEST(Sequencer, AnIdLongBehindIsOutOfSequenceWhileItsEventIsOpenAndLateAfter) {
   Started rob;
   rob.run(11, 80);
@@ -145,6 +155,7 @@ TEST(Sequencer, AnIdLongBehindIsOutOfSequenceWhileItsEventIsOpenAndLateAfter) {
   EXPECT_EQ(rob.got(0), "out 80");
 }
 
+// H6
 TEST(Sequencer, AnIdBehindWhoseEventIsClosedIsLate) {
   Started rob;
   rob.offer(0, {15, 16});
@@ -153,6 +164,7 @@ TEST(Sequencer, AnIdBehindWhoseEventIsClosedIsLate) {
   EXPECT_EQ(rob.got(0), "15 16 late 17");
 }
 
+// H5
 TEST(Sequencer, AGroupsOpenGapIsFilledByWhoeverBringsIt) {
   Started rob(2, settings(), true);
   rob.offer(0, {10, 14, 16});  // 12 is missing
@@ -163,6 +175,7 @@ TEST(Sequencer, AGroupsOpenGapIsFilledByWhoeverBringsIt) {
   EXPECT_EQ(rob.got(1), "duplicate 21");
 }
 
+// H8
 TEST(Sequencer, ASkipIsBelievedUpToTheReachBeyondTheForemostOfTheOthers) {
   Started rob;
   rob.offer(0, {10 + kReach, 11 + kReach});
@@ -171,6 +184,7 @@ TEST(Sequencer, ASkipIsBelievedUpToTheReachBeyondTheForemostOfTheOthers) {
   EXPECT_EQ(rob.got(1), "44 45");
 }
 
+// H14
 TEST(Sequencer, ASkipBeyondTheReachGoesAway) {
   Started rob;
   rob.offer(0, {11 + kReach, 12 + kReach});
@@ -188,6 +202,7 @@ TEST(Sequencer, ASkipOfAStepIsBelievedHoweverFarTheOthersAreBehind) {
   EXPECT_EQ(rob.got(0), "");
 }
 
+// H9
 TEST(Sequencer, AnIdThatTheNextChunkSaysIsWrongIsOutOfSequence) {
   Started rob;
   rob.offer(0, {0x400a, 11, 12});
@@ -196,6 +211,7 @@ TEST(Sequencer, AnIdThatTheNextChunkSaysIsWrongIsOutOfSequence) {
   EXPECT_EQ(rob.got(0), "out 14 15");
 }
 
+// H12
 TEST(Sequencer, ALeapOfALinkThatLeavesNothingOutIsNotBelievedIfTheNextChunkMakesNoSense) {
   Started rob;
   rob.offer(0, {8 + kReach, 0x7000, 12, 13, 14});
@@ -204,12 +220,14 @@ TEST(Sequencer, ALeapOfALinkThatLeavesNothingOutIsNotBelievedIfTheNextChunkMakes
   EXPECT_EQ(rob.got(0), "16 out 17 18") << "a step is not a jump";
 }
 
+// H13
 TEST(Sequencer, ALinkMaySkipMostEvents) {
   Started rob;
   rob.offer(0, {13, 25});
   EXPECT_EQ(rob.got(0), "13");
 }
 
+// H10, H16
 TEST(Sequencer, AtTheEndOfTheRunAReachableIdIsTaken) {
   Started rob;
   rob.offer(0, 12);
@@ -219,6 +237,7 @@ TEST(Sequencer, AtTheEndOfTheRunAReachableIdIsTaken) {
   EXPECT_EQ(rob.got(1), "out");
 }
 
+// H11
 TEST(Sequencer, AnIdThatNothingSpeaksForIsOutOfSequence) {
   Started rob;
   rob.offer(0, {20, 19, 10});
@@ -243,18 +262,21 @@ TEST(Sequencer, AnEventBeyondTheWindowWaitsUntilMostLinksHavePassedWhatItWouldCl
 
 // ---- a link that is absent
 
+// A1, A2, A7
 TEST(Sequencer, WhatALinkBringsElsewhereIsKeptAside) {
   Started rob;
   rob.offer(0, {500, 501, 502, 506, 507});
   EXPECT_EQ(rob.sequencer.waiting(0), 5);
 }
 
+// A3
 TEST(Sequencer, ALinkThatComesBackLosesWhatLiesAside) {
   Started rob;
   rob.offer(0, {500, 501, 10, 11});
   EXPECT_EQ(rob.got(0), "out out 10 11");
 }
 
+// A6
 TEST(Sequencer, AFlippedIdOfALinkThatIsAwayIsOutOfSequence) {
   Started rob(3);
   rob.offer(0, {500, 501, 0x7000, 503, 504});
@@ -262,6 +284,7 @@ TEST(Sequencer, AFlippedIdOfALinkThatIsAwayIsOutOfSequence) {
   EXPECT_EQ(rob.got(0), "500 501 out 503 504");
 }
 
+// A5
 TEST(Sequencer, AChunkThatIsSentTwiceByALinkThatIsAwayIsADuplicate) {
   Started rob(3);
   rob.offer(0, {500, 501, 501, 502});
@@ -269,6 +292,27 @@ TEST(Sequencer, AChunkThatIsSentTwiceByALinkThatIsAwayIsADuplicate) {
   EXPECT_EQ(rob.got(0), "500 501 duplicate 502");
 }
 
+// A4
+TEST(Sequencer, OfTwoEqualIdsOfALinkThatIsAwayTheLaterIsBelieved) {
+  Started rob(3);
+  rob.offer(0, {500, 501, 505, 505, 506});
+  rob.offer(1, {500, 501});
+  EXPECT_EQ(rob.got(0), "500 501 duplicate 505 506");
+}
+
+// A8
+TEST(Sequencer, TheLastIdOfALinkThatIsAwayIsOutOfSequenceIfItIsElsewhere) {
+  Started rob(3);
+  rob.offer(0, {500, 501, 0x7000});
+  for (std::uint32_t id = 10; id < 30; ++id) {
+    rob.offer(1, id);
+    rob.offer(2, id);
+  }
+  rob.finish();
+  EXPECT_EQ(rob.got(0), "out out out");
+}
+
+// A10, A11
 TEST(Sequencer, ALinkThatGoesElsewhereAgainLosesWhatLiesAside) {
   Started rob;
   rob.offer(0, {500, 501});
@@ -279,6 +323,7 @@ TEST(Sequencer, ALinkThatGoesElsewhereAgainLosesWhatLiesAside) {
   EXPECT_EQ(rob.sequencer.waiting(0), kStep + 1);
 }
 
+// A9
 TEST(Sequencer, FlippedIdsInARowDoNotTakeALinkThatIsAwayElsewhere) {
   Started rob(3);
   rob.offer(0, {500, 501, 0x7000, 0x7001, 502, 503});
@@ -311,6 +356,7 @@ TEST(Sequencer, AnExpectedIdIsOfALaterRoundWhereHalfARoundWasClosed) {
   EXPECT_EQ(rob.link(1).position(), rob.link(0).position() + 2);
 }
 
+// A12
 TEST(Sequencer, MostLinksAreFollowedAtOnce) {
   Started rob(3);
   rob.offer(0, {0x1000000, 0x1000001});
@@ -378,6 +424,7 @@ TEST(Sequencer, ALinkThatWasContradictedIsNoWitnessOfALaterReset) {
   EXPECT_EQ(rob.got(0), "");
 }
 
+// A12
 TEST(Sequencer, WhatLiesAsideIsTakenWhenTheOthersComeWithinReach) {
   Started rob;
   rob.offer(0, {30, 31});

@@ -177,7 +177,7 @@ void BuilderWorker::lose(const ChunkView& chunk, Verdict verdict) {
   }
 }
 
-void BuilderWorker::note_place(std::size_t link, const Sequencer::Told& told) {
+void BuilderWorker::note_place(std::size_t link, const PlaceNews& told) {
   const auto name = [&] { return formats::to_text(builder_links_[link].fid); };
   LinkCounters& counters = link_counters_[link];
   counters.out_of_step.set(told.is_out_of_step);

@@ -98,7 +98,7 @@ class BuilderWorker {
   /// Counts the chunks of a run that the input has handed over; returns their bytes.
   std::uint64_t receive(const ChunkRun& run);
   /// Counts and logs the sequencer's findings about a link's place.
-  void note_place(std::size_t link, const Sequencer::Told& told);
+  void note_place(std::size_t link, const PlaceNews& told);
   /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Appends a chunk to the waiting chunks of its link.

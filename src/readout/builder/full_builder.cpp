@@ -13,7 +13,7 @@ namespace rodeo::readout {
 namespace {
 
 // The most chunks of a link that may wait. Each of them keeps a page of the input's memory. The number is enough to follow a
-// link alone (Sequencer::may_follow). With the trigger's list, the list may be behind by half of the window, at most by
+// link alone (Credibility::votes()). With the trigger's list, the list may be behind by half of the window, at most by
 // twice the contents of a card. `links`: number of links in the smallest group.
 std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
   constexpr std::size_t kEnoughForMost = 128;

@@ -89,7 +89,7 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
   const LinkPlace& place = places_[run.link];
   LinkSequence& link = place.group->links[place.place];
   const Sequence before = link.position();
-  link.hear(std::uint64_t{run.count} * link.stride);
+  link.begin_block(std::uint64_t{run.count} * link.stride);
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
     const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
@@ -105,7 +105,7 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
       ++at;
     }
   }
-  link.told(before);
+  link.end_block(before);
 }
 
 void FullWorker::handle(const ChunkView& chunk) {
@@ -147,7 +147,7 @@ void FullWorker::apply(std::size_t position) {
     chunk.page->drop();
   }
   decisions_.clear();
-  note_place(position, group.sequencer.take_told(places_[position].place));
+  note_place(position, group.sequencer.take_news(places_[position].place));
 }
 
 void FullWorker::settle(Group& group) {

@@ -176,9 +176,9 @@ void GbtWorker::process_run(const ChunkRun& run) {
     return lose(run.link, LostCounter::given_up, run.count, bytes);
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence before = link.position();
-  link.hear(run.count);
+  link.begin_block(run.count);
   if (run.count == 1 && single_as_expected(link, run)) {
-    link.told(before);
+    link.end_block(before);
     window_.publish_ready();
     return;
   }
@@ -203,7 +203,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
       ++at;
     }
   }
-  link.told(before);
+  link.end_block(before);
   window_.publish_ready();
 }
 
@@ -324,7 +324,7 @@ void GbtWorker::apply(std::size_t position) {
     }
   }
   decisions_.clear();
-  note_place(position, rob_.sequencer.take_told(members_[position]));
+  note_place(position, rob_.sequencer.take_news(members_[position]));
   link.waiting = static_cast<std::uint32_t>(waiting_.size(static_cast<LinkIndex>(position)));
 }
 

@@ -53,6 +53,8 @@ class Segments {
 
   bool empty() const { return segments_.empty(); }
   bool full() const { return segments_.size() >= most_; }
+  /// Two more would not all be kept.
+  bool nearly_full() const { return segments_.size() + 2 > most_; }
   const Segment& newest() const { return segments_.back(); }
   const Segment& oldest() const { return segments_.front(); }
 

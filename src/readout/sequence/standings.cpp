@@ -2,7 +2,7 @@
 
 namespace rodeo::readout {
 
-void Standing::tell(const Point& point) {
+void Standing::report(const Point& point) {
   const std::lock_guard lock(mutex_);
   clock_ = point.clock;
   if (!begun_) begun_ = point.clock;
@@ -12,12 +12,12 @@ void Standing::tell(const Point& point) {
   if (far) points_[count_++ % kPoints] = point;
 }
 
-void Standing::tell_nothing(std::uint64_t clock) {
+void Standing::report_clock(std::uint64_t clock) {
   const std::lock_guard lock(mutex_);
   clock_ = clock;
 }
 
-void Standing::lapse() {
+void Standing::forget() {
   const std::lock_guard lock(mutex_);
   newest_ = {};
   count_ = 0;
@@ -28,7 +28,7 @@ void Standing::leave(const Place& to) {
   left_to_ = to;
 }
 
-void Standing::stay() {
+void Standing::come_back() {
   const std::lock_guard lock(mutex_);
   left_to_.reset();
 }

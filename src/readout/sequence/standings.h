@@ -15,7 +15,7 @@
 
 namespace rodeo::readout {
 
-/// The way of one reader through the run. Its thread writes it, a few times a page; all threads read it.
+/// Where one reader was during the run. Its thread writes it, a few times a page; all threads read it.
 class alignas(base::kCacheLine) Standing {
  public:
   /// `spacing`: events between two points that are kept.
@@ -28,9 +28,8 @@ class alignas(base::kCacheLine) Standing {
   struct Point {
     std::uint64_t clock = 0;  ///< of the input: all events before `place` were sent by then
     Place place;
-    Sequence number = 0;  ///< of the place, by the reader's own count
-    std::uint64_t period =
-        ~std::uint64_t{0};  ///< events from one of an id to the next with the same id, as far as the reader knows
+    Sequence number = 0;                       ///< of the place, by the reader's own count
+    std::uint64_t period = ~std::uint64_t{0};  ///< events until an id comes again, as far as the reader knows
   };
   /// The reader was at `low` or beyond, and at `high` or before.
   struct Range {
@@ -40,13 +39,14 @@ class alignas(base::kCacheLine) Standing {
   };
 
   /// The reader has read all that was sent up to this clock, and its links have come to this point.
-  void tell(const Point& point);
+  void report(const Point& point);
   /// The reader has read all that was sent up to this clock, but does not know where its links are.
-  void tell_nothing(std::uint64_t clock);
-  /// Its links were silent and have no place: all points are forgotten.
-  void lapse();
+  void report_clock(std::uint64_t clock);
+  /// Forgets all points: the reader's links were silent and have no place.
+  void forget();
+  /// Its links have gone away to this place, and are not followed so far; or they are back.
   void leave(const Place& to);
-  void stay();
+  void come_back();
   /// It reads no more.
   void end();
 
