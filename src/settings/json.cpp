@@ -54,7 +54,7 @@ class Builder {
     return false;
   }
 
-  Json take() { return std::move(whole_); }
+  Json value() { return std::move(whole_); }
   std::size_t bad_byte() const { return bad_byte_; }  ///< counted from 1, as in the library
   bool out_of_range() const { return out_of_range_; }
 
@@ -197,7 +197,7 @@ Result<Json> Json::parse(std::string_view text) {
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos)
     return std::unexpected(bad_json(text, nul + 1, kNoJson));
   Builder builder;
-  if (Library::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
+  if (Library::sax_parse(text.begin(), text.end(), &builder)) return builder.value();
   return std::unexpected(bad_json(text, builder.bad_byte(), builder.out_of_range() ? "a number is too large" : kNoJson));
 }
 
