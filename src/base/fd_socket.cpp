@@ -206,7 +206,7 @@ Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog, int
   return socket;
 }
 
-bool somebody_listens(const std::filesystem::path& path) {
+bool has_listener(const std::filesystem::path& path) {
   const auto address = address_of(path);
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!address || !socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0)

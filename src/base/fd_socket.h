@@ -103,6 +103,6 @@ Result<UniqueFd> connect_unix(const std::filesystem::path& path,
 Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64, int type = SOCK_STREAM);
 
 /// True if a process listens on this stream socket, or if that is unknown.
-bool somebody_listens(const std::filesystem::path& path);
+bool has_listener(const std::filesystem::path& path);
 
 }  // namespace rodeo::base

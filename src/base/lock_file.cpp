@@ -32,8 +32,8 @@ bool is_named(int file, const std::filesystem::path& path) {
          here.st_ino == there.st_ino;
 }
 
-std::expected<LockFile, int> LockFile::take(const std::filesystem::path& path, LockedPart part,
-                                            std::chrono::milliseconds patience) {
+std::expected<LockFile, int> LockFile::acquire(const std::filesystem::path& path, LockedPart part,
+                                               std::chrono::milliseconds patience) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {

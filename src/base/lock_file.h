@@ -32,8 +32,8 @@ class LockFile {
 
   /// Makes the file (mode 0600) if it is not there, and waits up to `patience` for the lock. The error is an errno:
   /// EWOULDBLOCK if another process holds it.
-  static std::expected<LockFile, int> take(const std::filesystem::path& path, LockedPart part,
-                                           std::chrono::milliseconds patience = kCleaning);
+  static std::expected<LockFile, int> acquire(const std::filesystem::path& path, LockedPart part,
+                                              std::chrono::milliseconds patience = kCleaning);
 
   /// Removes the file and keeps the lock, so that no other process takes the name in between.
   void remove() const;

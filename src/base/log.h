@@ -61,7 +61,7 @@ class LogThrottle {
   Turn turn(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
   /// Messages suppressed since the last one, for the end of a run; resets the count.
-  std::uint64_t take_folded() { return folded_.exchange(0, std::memory_order_relaxed); }
+  std::uint64_t reset_folded() { return folded_.exchange(0, std::memory_order_relaxed); }
 
  private:
   static constexpr std::int64_t kNever = INT64_MIN;

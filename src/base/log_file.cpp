@@ -106,7 +106,7 @@ LogFile::LogFile(std::filesystem::path path, std::string process, Limits limits)
 
 LogFile::~LogFile() {
   const std::lock_guard lock(mutex_);
-  put_folded(last_ns_, last_run_);
+  write_folded(last_ns_, last_run_);
   if (file_ >= 0) ::close(file_);
 }
 
@@ -123,7 +123,7 @@ void LogFile::write(const LogRecord& record, std::uint64_t now_ns, std::optional
     ++folded_;
     return;
   }
-  if (!again) put_folded(now_ns, run);
+  if (!again) write_folded(now_ns, run);
   if (!has_room(now_ns)) {
     ++lost_;
     ++untold_;
@@ -146,7 +146,7 @@ void LogFile::write(const LogRecord& record, std::uint64_t now_ns, std::optional
 }
 
 /// Writes the repeats of the last line's message.
-void LogFile::put_folded(std::uint64_t now_ns, std::optional<std::uint32_t> run) {
+void LogFile::write_folded(std::uint64_t now_ns, std::optional<std::uint32_t> run) {
   if (folded_ == 0) return;
   const std::uint64_t repeats = std::exchange(folded_, 0);
   put({last_level_, last_audience_, last_message_}, now_ns, run, repeats);
@@ -190,13 +190,13 @@ void LogFile::put(const LogRecord& record, std::uint64_t now_ns, std::optional<s
 }
 
 bool LogFile::append(const std::string& line) {
-  if (file_ >= 0) keep_short();
+  if (file_ >= 0) rotate_if_long();
   if (file_ < 0) file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   return file_ >= 0 && ::write(file_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
 /// If several processes find the file too long, one renames it; the others see a new file under the name and open it.
-void LogFile::keep_short() {
+void LogFile::rotate_if_long() {
   struct stat mine{};
   if (::fstat(file_, &mine) == 0 && static_cast<std::uint64_t>(mine.st_size) < limits_.longest_bytes) return;
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0) return;

@@ -63,10 +63,10 @@ class LogFile {
 
  private:
   void put(const LogRecord& record, std::uint64_t now_ns, std::optional<std::uint32_t> run, std::uint64_t repeats);
-  void put_folded(std::uint64_t now_ns, std::optional<std::uint32_t> run);
+  void write_folded(std::uint64_t now_ns, std::optional<std::uint32_t> run);
   bool has_room(std::uint64_t now_ns);
   bool append(const std::string& line);
-  void keep_short();
+  void rotate_if_long();
 
   const std::filesystem::path path_;
   const std::string process_;

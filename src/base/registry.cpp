@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kBadFields = "base.bad_trigger_fields";
 
 /// True for L1 ids of 1 to 32 bits without a reset counter, or of 24 bits with one.
-bool there_are(const TriggerFields& fields) {
+bool are_possible(const TriggerFields& fields) {
   return fields.has_ecr ? fields.l1id_bits == 24 : fields.l1id_bits >= 1 && fields.l1id_bits <= 32;
 }
 
@@ -88,7 +88,7 @@ void ComponentRegistry::add(ComponentKind kind, ComponentInfo info, Factory fact
   components_.push_back(std::make_unique<Component>(Component{kind, std::move(info), origin_, std::move(factory)}));
 }
 
-std::unexpected<Error> ComponentRegistry::take_back(std::size_t to, Error why) {
+std::unexpected<Error> ComponentRegistry::roll_back(std::size_t to, Error why) {
   components_.erase(components_.begin() + static_cast<std::ptrdiff_t>(to), components_.end());
   return std::unexpected(std::move(why));
 }
@@ -168,7 +168,7 @@ Result<std::unique_ptr<TriggerExtractor>> ComponentRegistry::make_extractor(std:
   const auto component = find(ComponentKind::extractor, name);
   auto extractor = call<ExtractorFactory>(component, parameters);
   if (!extractor) return extractor;
-  if (const TriggerFields fields = (*extractor)->fields(); !there_are(fields))
+  if (const TriggerFields fields = (*extractor)->fields(); !are_possible(fields))
     return std::unexpected(Error{kBadFields,
                                  fmt::format("extractor `{}` from {} declares L1 ids of {} bits {} a reset counter", name,
                                              (*component)->origin, fields.l1id_bits, fields.has_ecr ? "with" : "without"),

@@ -46,11 +46,11 @@ class ComponentRegistry final : public Registry {
     try {
       registration(static_cast<Registry&>(*this));
     } catch (const SetupError& refused) {
-      return take_back(before, refused.error());
+      return roll_back(before, refused.error());
     } catch (const std::exception& thrown) {
-      return take_back(before, threw(thrown.what()));
+      return roll_back(before, threw(thrown.what()));
     } catch (...) {
-      return take_back(before, threw("something that is not a std::exception"));
+      return roll_back(before, threw("something that is not a std::exception"));
     }
     return {};
   }
@@ -90,7 +90,7 @@ class ComponentRegistry final : public Registry {
 
  private:
   void add(ComponentKind kind, ComponentInfo info, Factory factory);
-  std::unexpected<Error> take_back(std::size_t to, Error why);
+  std::unexpected<Error> roll_back(std::size_t to, Error why);
   Error threw(std::string_view what) const;
 
   std::vector<std::unique_ptr<Component>> components_;

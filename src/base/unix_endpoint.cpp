@@ -12,7 +12,7 @@ namespace rodeo::base {
 Result<UnixEndpoint> UnixEndpoint::open(Settings settings) {
   UnixEndpoint endpoint;
   if (settings.lock.empty()) settings.lock = settings.path.native() + ".lock";
-  auto lock = LockFile::take(settings.lock, settings.part);
+  auto lock = LockFile::acquire(settings.lock, settings.part);
   if (!lock && lock.error() == EWOULDBLOCK) return std::unexpected(std::move(settings.taken));
   if (!lock)
     return std::unexpected(Error{"base.runtime_dir", std::string("cannot lock the file: ") + std::strerror(lock.error()),

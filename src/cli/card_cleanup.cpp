@@ -130,7 +130,7 @@ void add_control_sockets(std::vector<Leftover>& list) {
     if (whose == nullptr || kind == 0) return;
     if (kind != static_cast<mode_t>(lock ? S_IFREG : S_IFSOCK)) return list.push_back(not_ours(path, lock));
     const fs::path lock_path = socket.native() + ".lock";
-    if (base::somebody_listens(socket) || (kind_of(lock_path) != 0 && somebody_holds(lock_path))) return;
+    if (base::has_listener(socket) || (kind_of(lock_path) != 0 && somebody_holds(lock_path))) return;
     list.push_back(leftover(path, fmt::format("{} of {} whose process is gone", lock ? "lock file" : "socket", whose),
                             Guard{lock_path, base::LockedPart::whole(), socket}));
   });
@@ -148,7 +148,7 @@ void add_cards(std::vector<Leftover>& list) {
     const Guard guard{fs::path(path).replace_extension(".lock"),
                       lock ? base::LockedPart::all_bytes() : base::LockedPart::byte(card::pci::kServerByte),
                       fs::path(path).replace_extension(".sock")};
-    if (base::somebody_listens(guard.socket) || (kind_of(guard.lock) != 0 && somebody_locks(guard.lock, guard.part))) return;
+    if (base::has_listener(guard.socket) || (kind_of(guard.lock) != 0 && somebody_locks(guard.lock, guard.part))) return;
     list.push_back(
         leftover(path, lock ? "lock file without a holder" : "socket of an emulated card whose process is gone", guard));
   });
@@ -190,12 +190,12 @@ Removal remove(const Leftover& one) {
   Removal used{"stays: in use again"};
   std::optional<base::LockFile> lock;
   if (one.guard) {
-    auto taken = base::LockFile::take(one.guard->lock, one.guard->part);
+    auto taken = base::LockFile::acquire(one.guard->lock, one.guard->part);
     if (!taken && taken.error() == EWOULDBLOCK) return used;
     if (!taken)
       return {fmt::format("not removed: cannot lock {}: {}", one.guard->lock.native(), std::strerror(taken.error())), true};
     lock = std::move(*taken);
-    if (base::somebody_listens(one.guard->socket)) {
+    if (base::has_listener(one.guard->socket)) {
       if (lock->made()) lock->remove();
       return used;
     }

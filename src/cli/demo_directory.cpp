@@ -23,7 +23,7 @@ constexpr std::chrono::minutes kTurn{1};
 
 /// The lock file of a directory, held. The error is an errno.
 std::expected<base::LockFile, int> lock_of(const std::filesystem::path& directory, std::chrono::milliseconds patience) {
-  return base::LockFile::take(directory / "lock", base::LockedPart::whole(), patience);
+  return base::LockFile::acquire(directory / "lock", base::LockedPart::whole(), patience);
 }
 
 /// Removes directories of earlier demos. Failures are ignored: it is only a cache.

@@ -32,7 +32,7 @@ Result<ExitCode> run_in_folder(const fs::path& folder, const std::vector<std::st
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) return std::unexpected(Error{"cli.output", "cannot make the folder: " + failed.message(), folder.string()});
-  const auto lock = base::LockFile::take(folder / ".lock", base::LockedPart::whole());
+  const auto lock = base::LockFile::acquire(folder / ".lock", base::LockedPart::whole());
   if (!lock) {
     if (lock.error() != EWOULDBLOCK)
       return std::unexpected(

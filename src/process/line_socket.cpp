@@ -126,9 +126,9 @@ void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::
 }
 
 bool somebody_listens(const std::filesystem::path& path) {
-  if (base::somebody_listens(path)) return true;
+  if (base::has_listener(path)) return true;
   // Each process holds the lock beside its socket for as long as the socket exists.
-  const auto lock = base::LockFile::take(path.native() + ".lock", base::LockedPart::whole(), {});
+  const auto lock = base::LockFile::acquire(path.native() + ".lock", base::LockedPart::whole(), {});
   if (!lock) return false;
   ::unlink(path.c_str());
   lock->remove();

@@ -32,27 +32,27 @@ INSTANTIATE_TEST_SUITE_P(Parts, LockFileTest,
 
 TEST_P(LockFileTest, HasOneOwner) {
   {
-    const auto owner = LockFile::take(path(), GetParam());
+    const auto owner = LockFile::acquire(path(), GetParam());
     ASSERT_TRUE(owner) << owner.error();
     EXPECT_TRUE(owner->made());
-    const auto other = LockFile::take(path(), GetParam(), milliseconds{0});
+    const auto other = LockFile::acquire(path(), GetParam(), milliseconds{0});
     ASSERT_FALSE(other);
     EXPECT_EQ(other.error(), EWOULDBLOCK);
   }
-  const auto next = LockFile::take(path(), GetParam());
+  const auto next = LockFile::acquire(path(), GetParam());
   ASSERT_TRUE(next);
   EXPECT_FALSE(next->made());
 }
 
 TEST_P(LockFileTest, IsWaitedForWhileSomebodyCleansUp) {
-  auto cleaner = LockFile::take(path(), GetParam());
+  auto cleaner = LockFile::acquire(path(), GetParam());
   ASSERT_TRUE(cleaner);
   std::jthread cleaning([&] {
     std::this_thread::sleep_for(milliseconds{20});
     cleaner->remove();
     (void)cleaner->release();
   });
-  const auto owner = LockFile::take(path(), GetParam(), milliseconds{20'000});
+  const auto owner = LockFile::acquire(path(), GetParam(), milliseconds{20'000});
   ASSERT_TRUE(owner);
   EXPECT_TRUE(owner->made());
   EXPECT_TRUE(fs::exists(path()));
@@ -68,7 +68,7 @@ TEST_P(LockFileTest, IsNeverTheLockOfAFileThatWasRemoved) {
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         for (int n = 0; n < 500; ++n) {
-          auto lock = LockFile::take(path(), GetParam(), milliseconds{60'000});
+          auto lock = LockFile::acquire(path(), GetParam(), milliseconds{60'000});
           if (!lock) continue;
           if (owners.fetch_add(1) != 0) ++together;
           const UniqueFd file = lock->release();
@@ -84,9 +84,9 @@ TEST_P(LockFileTest, IsNeverTheLockOfAFileThatWasRemoved) {
 }
 
 TEST_P(LockFileTest, CannotBeHadWithoutItsDirectoryNorThroughALink) {
-  EXPECT_EQ(LockFile::take(directory_ / "no" / "name.lock", GetParam()).error(), ENOENT);
+  EXPECT_EQ(LockFile::acquire(directory_ / "no" / "name.lock", GetParam()).error(), ENOENT);
   fs::create_symlink(directory_ / "elsewhere", path());
-  EXPECT_EQ(LockFile::take(path(), GetParam()).error(), ELOOP);
+  EXPECT_EQ(LockFile::acquire(path(), GetParam()).error(), ELOOP);
   EXPECT_FALSE(fs::exists(directory_ / "elsewhere"));
 }
 

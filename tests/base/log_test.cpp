@@ -52,6 +52,6 @@ TEST_F(Log, AReasonSpeaksOnceASecondAndCountsTheRest) {
   EXPECT_EQ(turn.folded, 41u);
   EXPECT_EQ(turn.suffix(), " (and 41 more like it)");
   EXPECT_FALSE(throttle.turn(start + 1500ms));
-  EXPECT_EQ(throttle.take_folded(), 1u);
+  EXPECT_EQ(throttle.reset_folded(), 1u);
   EXPECT_EQ(throttle.turn(start + 2s).folded, 0u);
 }

@@ -47,13 +47,13 @@ TEST_F(UnixEndpointTest, ANameHasOneOwner) {
   const auto other = opened();
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, "test.taken");
-  EXPECT_TRUE(somebody_listens(path())) << "the refused one has removed the name";
+  EXPECT_TRUE(has_listener(path())) << "the refused one has removed the name";
 }
 
 TEST_F(UnixEndpointTest, ReplacesWhatADeadProcessLeft) {
   (void)listen_unix(path());  // closed, but not removed
   (void)UniqueFd(::open(lock().c_str(), O_CREAT | O_RDWR, 0600));
-  ASSERT_FALSE(somebody_listens(path()));
+  ASSERT_FALSE(has_listener(path()));
   EXPECT_TRUE(opened());
 }
 
@@ -65,7 +65,7 @@ TEST_F(UnixEndpointTest, HidesAndKeepsItsName) {
   EXPECT_FALSE(fs::exists(path()));
   EXPECT_EQ(opened().error().code, "test.taken");
   EXPECT_TRUE(endpoint->listen());
-  EXPECT_TRUE(somebody_listens(path()));
+  EXPECT_TRUE(has_listener(path()));
 }
 
 TEST_F(UnixEndpointTest, MovesWithItsName) {
@@ -75,7 +75,7 @@ TEST_F(UnixEndpointTest, MovesWithItsName) {
     ASSERT_TRUE(endpoint);
     kept = std::move(*endpoint);
   }
-  EXPECT_TRUE(somebody_listens(path()));
+  EXPECT_TRUE(has_listener(path()));
   kept = UnixEndpoint();
   EXPECT_TRUE(fs::is_empty(directory_));
 }

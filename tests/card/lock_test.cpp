@@ -74,7 +74,7 @@ TEST(ByteLock, IsNotHadOnAFileThatWasRemoved) {
   std::atomic<bool> over{false};
   std::jthread cleanup([&] {
     while (!over) {
-      auto lock = base::LockFile::take(file, base::LockedPart::all_bytes(), std::chrono::milliseconds{0});
+      auto lock = base::LockFile::acquire(file, base::LockedPart::all_bytes(), std::chrono::milliseconds{0});
       if (lock) lock->remove();
     }
   });
