@@ -214,7 +214,7 @@ bool FelixCard::take_packet(const formats::FromHostPacket& packet, std::uint64_t
   const unsigned to_host = channel_of_[link].load(std::memory_order_relaxed);
   const bool comes_back = source_.loops_back(link, elink) && channels_[to_host].running();
   if (comes_back && packet.last && !room_to_loop_back(packet, to_host)) return false;
-  const auto message = from_host_.take(packet);
+  const auto message = from_host_.add(packet);
   from_host_too_long_.store(from_host_.too_long(), std::memory_order_relaxed);
   if (!message) return true;
   from_host_messages_.fetch_add(1, std::memory_order_relaxed);

@@ -85,7 +85,7 @@ struct BlockDecoder::FromEnd {
   /// Bytes of a piece with padding and trailer.
   static std::uint32_t extent(std::uint32_t size) { return padded<Trailer>(size) + Trailer::kBytes; }
   /// Takes the last piece, if it is complete.
-  bool take(std::uint32_t size) {
+  bool skip(std::uint32_t size) {
     const bool there = left() >= extent(size);
     if (there) end -= extent(size);
     return there;
@@ -232,10 +232,10 @@ inline void BlockDecoder::check_sequence(Link& link, std::uint32_t sequence, Bat
 /// Takes whole chunks of one size. Equal chunks have their trailers at equal distances, so the trailers are compared at
 /// computed places, four at a time, without following a chain. False if the first chunk is too long.
 template <typename Trailer>
-inline bool BlockDecoder::take_equal_wholes(FromEnd<Trailer>& block, Wholes& wholes) const {
+inline bool BlockDecoder::decode_equal_wholes(FromEnd<Trailer>& block, Wholes& wholes) const {
   const std::uint32_t trailer = block.trailer();
   wholes.size = block.length();
-  if (wholes.size > options_.max_chunk_bytes || !block.take(wholes.size)) return false;
+  if (wholes.size > options_.max_chunk_bytes || !block.skip(wholes.size)) return false;
   wholes.stride = FromEnd<Trailer>::extent(wholes.size);
   wholes.count = 1;
   const auto differs = [&](std::uint32_t chunks) { return block.trailer(chunks * wholes.stride) ^ trailer; };
@@ -253,11 +253,11 @@ inline bool BlockDecoder::take_equal_wholes(FromEnd<Trailer>& block, Wholes& who
 
 /// Takes whole chunks of any size, one by one: each gets an entry. False if one is too long.
 template <typename Trailer>
-inline bool BlockDecoder::take_unequal_wholes(FromEnd<Trailer>& block, ChunkEntry* entries_end, Wholes& wholes) const {
+inline bool BlockDecoder::decode_unequal_wholes(FromEnd<Trailer>& block, ChunkEntry* entries_end, Wholes& wholes) const {
   wholes = {.entries = entries_end};
   while (block.ends_with(TrailerType::both)) {
     const std::uint32_t size = block.length();
-    if (size > options_.max_chunk_bytes || !block.take(size)) return false;
+    if (size > options_.max_chunk_bytes || !block.skip(size)) return false;
     *--wholes.entries = {block.end, size, chunk_status::kOk};
     wholes.bytes += size;
     ++wholes.count;
@@ -291,15 +291,15 @@ inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Bat
 
   const bool tail = block.ends_with(TrailerType::first);
   const std::uint32_t tail_size = tail ? block.length() : 0;
-  if (tail && (!block.take(tail_size) || block.left() == 0)) return false;
+  if (tail && (!block.skip(tail_size) || block.left() == 0)) return false;
   const std::uint32_t tail_begin = block.end;
 
   Wholes wholes;
   if (block.ends_with(TrailerType::both)) {
-    if (!take_equal_wholes(block, wholes)) return false;
+    if (!decode_equal_wholes(block, wholes)) return false;
     if (block.ends_with(TrailerType::both)) {
       block.end = tail_begin;
-      if (!take_unequal_wholes(block, batch.out.entries_end(), wholes)) return false;
+      if (!decode_unequal_wholes(block, batch.out.entries_end(), wholes)) return false;
     }
   }
   const bool alone = wholes.count == 0 && !tail;
@@ -316,7 +316,7 @@ inline bool BlockDecoder::decode_regular(const std::byte* begin, Link& link, Bat
       batch.out.add(
           {begin + block.end, nullptr, wholes.size, wholes.stride, wholes.count, index_of(link), chunk_status::kOk, false});
     } else {
-      batch.out.keep_entries(wholes.entries);
+      batch.out.set_entries_end(wholes.entries);
       batch.out.add({begin, wholes.entries, 0, 0, wholes.count, index_of(link), chunk_status::kOk, false});
     }
   }
@@ -337,7 +337,7 @@ void BlockDecoder::decode_any(const std::byte* block, Link& link, Batch& batch) 
     const std::uint32_t trailer = rest.trailer();
     const TrailerType type = type_of<Trailer>(trailer);
     const bool has_data = type != TrailerType::null && type != TrailerType::out_of_band;
-    if (!rest.take(has_data ? rest.length() : 0)) break;
+    if (!rest.skip(has_data ? rest.length() : 0)) break;
     *--first = {trailer, rest.end};
   }
   const bool bad = rest.left() != 0;
@@ -436,7 +436,7 @@ std::size_t BlockDecoder::add_wholes(const std::byte* block, std::span<const Pie
     run.stride = FromEnd<Trailer>::extent(first.trailer & Trailer::kLengthMask);
     batch.bytes += std::uint64_t{run.size} * n;
   } else {
-    ChunkEntry* const entries = batch.out.take_entries(n);
+    ChunkEntry* const entries = batch.out.allocate_entries(n);
     run.entries = entries;
     for (std::size_t i = 0; i < n; ++i) {
       entries[i].offset = pieces[i].begin - begin;
@@ -475,7 +475,7 @@ inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
     options_.parts->insert(options_.parts->end(), open.begin(), open.end());
     open.clear();
   }
-  std::byte* const joined = batch.out.take_carry(link.size);
+  std::byte* const joined = batch.out.allocate_carry(link.size);
   std::byte* at = joined;
   for (std::uint8_t i = 0; i < link.part_count; ++i) {
     std::memcpy(at, link.parts[i].data, link.parts[i].size);

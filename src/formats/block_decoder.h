@@ -71,9 +71,9 @@ class BlockDecoder {
   template <typename Trailer>
   std::size_t decode_blocks(std::span<const std::byte> blocks, DecodeBuffer& out);
   template <typename Trailer>
-  bool take_equal_wholes(FromEnd<Trailer>& block, Wholes& wholes) const;
+  bool decode_equal_wholes(FromEnd<Trailer>& block, Wholes& wholes) const;
   template <typename Trailer>
-  bool take_unequal_wholes(FromEnd<Trailer>& block, ChunkEntry* entries_end, Wholes& wholes) const;
+  bool decode_unequal_wholes(FromEnd<Trailer>& block, ChunkEntry* entries_end, Wholes& wholes) const;
   template <typename Trailer>
   bool append_head(FromEnd<Trailer>& block, bool alone, Link& link, Batch& batch);
   template <typename Trailer>

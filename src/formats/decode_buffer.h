@@ -57,7 +57,7 @@ class DecodeBuffer {
     assert(run_count_ < capacity_.runs);
     runs_[run_count_++] = run;
   }
-  ChunkEntry* take_entries(std::size_t n) {
+  ChunkEntry* allocate_entries(std::size_t n) {
     assert(n <= entries_left_);
     entries_left_ -= n;
     return entries_.get() + entries_left_;
@@ -65,8 +65,8 @@ class DecodeBuffer {
   /// Entries are allocated from the end of their memory to its begin, because blocks are read in this order. A decoder
   /// writes entries below entries_end(), and then keeps them by passing the lowest one.
   ChunkEntry* entries_end() { return entries_.get() + entries_left_; }
-  void keep_entries(const ChunkEntry* first) { entries_left_ = static_cast<std::size_t>(first - entries_.get()); }
-  std::byte* take_carry(std::size_t bytes) {
+  void set_entries_end(const ChunkEntry* first) { entries_left_ = static_cast<std::size_t>(first - entries_.get()); }
+  std::byte* allocate_carry(std::size_t bytes) {
     assert(bytes <= capacity_.carry_bytes - carry_used_);
     std::byte* const first = carry_.get() + carry_used_;
     carry_used_ += bytes;

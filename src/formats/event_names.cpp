@@ -54,7 +54,7 @@ constexpr BitName kFelix[] = {{0x01, "truncated by firmware"},
 constexpr BitName kRodeo[] = {{0x01, "truncated"}, {0x02, "corrupt"}, {0x04, "BCID mismatch"}};
 
 // Moves the bits of a table from `bits` to `names`.
-void take_names(std::uint32_t& bits, std::span<const BitName> table, std::vector<std::string>& names) {
+void move_names(std::uint32_t& bits, std::span<const BitName> table, std::vector<std::string>& names) {
   for (const BitName& entry : table) {
     if ((bits & entry.bit) == 0) continue;
     names.emplace_back(entry.name);
@@ -62,14 +62,14 @@ void take_names(std::uint32_t& bits, std::span<const BitName> table, std::vector
   }
 }
 
-void take_rest(std::uint32_t bits, std::vector<std::string>& names) {
+void append_rest(std::uint32_t bits, std::vector<std::string>& names) {
   for (; bits != 0; bits &= bits - 1) names.push_back(fmt::format("bit {}", std::countr_zero(bits)));
 }
 
 std::vector<std::string> byte_names(std::uint32_t bits, std::span<const BitName> table) {
   std::vector<std::string> names;
-  take_names(bits, table, names);
-  take_rest(bits, names);
+  move_names(bits, table, names);
+  append_rest(bits, names);
   return names;
 }
 
@@ -134,11 +134,11 @@ std::string_view subdetector_name(std::uint8_t code) {
 
 std::vector<std::string> status_names(std::uint32_t status, FragmentKind kind) {
   std::vector<std::string> names;
-  take_names(status, kGeneric, names);
-  if (kind == FragmentKind::rod) take_names(status, kRodSpecific, names);
-  if (kind == FragmentKind::rob) take_names(status, kRobSpecific, names);
-  if (kind == FragmentKind::event) take_names(status, kEventSpecific, names);
-  take_rest(status, names);
+  move_names(status, kGeneric, names);
+  if (kind == FragmentKind::rod) move_names(status, kRodSpecific, names);
+  if (kind == FragmentKind::rob) move_names(status, kRobSpecific, names);
+  if (kind == FragmentKind::event) move_names(status, kEventSpecific, names);
+  append_rest(status, names);
   return names;
 }
 

@@ -34,7 +34,7 @@ class Fields {
  public:
   explicit Fields(std::span<const std::byte> bytes) : bytes_(bytes) {}
   template <typename T>
-  T take() {
+  T read() {
     T number;
     std::memcpy(&number, bytes_.data() + at_, sizeof number);
     at_ += sizeof number;
@@ -76,21 +76,21 @@ Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes) {
   constexpr std::size_t kOfNumbering = 16;
   if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "DESCRIBE reply", bytes.size(), kFixed);
   Fields fields(bytes);
-  const auto version = fields.take<std::uint16_t>();
+  const auto version = fields.read<std::uint16_t>();
   if (version != kFragmentRequestVersion && version != kFragmentRequestWithoutNumbering)
     return decode_error(unknown, 0, "version of fragment requests", version, kFragmentRequestVersion);
   const bool has_numbering = version == kFragmentRequestVersion;
-  const auto flags = fields.take<std::uint16_t>();
+  const auto flags = fields.read<std::uint16_t>();
   if ((flags & ~(has_numbering ? kEnded | kPhaseKnown | kFirstKnown : kEnded)) != 0)
     return decode_error(unknown, 2, "flags of a DESCRIBE reply", flags);
-  DescribeReply reply{.run_number = fields.take<std::uint32_t>(), .ended = (flags & kEnded) != 0};
-  const auto robs = fields.take<std::uint32_t>();
+  DescribeReply reply{.run_number = fields.read<std::uint32_t>(), .ended = (flags & kEnded) != 0};
+  const auto robs = fields.read<std::uint32_t>();
   if (robs > kMostDescribedRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostDescribedRobs);
   RODEO_TRY(has_bytes(bytes, kFixed + (has_numbering ? kOfNumbering : 0) + 4 * std::size_t{robs}, "DESCRIBE reply"));
   if (has_numbering) {
-    reply.numbering.orbits = fields.take<std::uint32_t>();
-    const auto phase = fields.take<std::uint32_t>();
-    const auto first = fields.take<std::uint64_t>();
+    reply.numbering.orbits = fields.read<std::uint32_t>();
+    const auto phase = fields.read<std::uint32_t>();
+    const auto first = fields.read<std::uint64_t>();
     if ((flags & kPhaseKnown) != 0) reply.numbering.phase = phase;
     if (phase != 0 && (!reply.numbering.phase || phase >= reply.numbering.orbits))
       return decode_error(wrong_value, 16, "phase of time frames", phase, 0);
@@ -99,7 +99,7 @@ Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes) {
   } else {
     reply.first = 0;  // a readout of version 2 does not say it
   }
-  for (std::uint32_t i = 0; i < robs; ++i) reply.robs.push_back({fields.take<std::uint32_t>()});
+  for (std::uint32_t i = 0; i < robs; ++i) reply.robs.push_back({fields.read<std::uint32_t>()});
   return reply;
 }
 
@@ -116,15 +116,15 @@ Decoded<void> read_fetch_request(std::span<const std::byte> bytes, FetchRequest&
   constexpr std::size_t kFixed = 16;
   if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "FETCH", bytes.size(), kFixed);
   Fields fields(bytes);
-  request.id = fields.take<std::uint64_t>();
-  request.wait_us = fields.take<std::uint32_t>();
+  request.id = fields.read<std::uint64_t>();
+  request.wait_us = fields.read<std::uint32_t>();
   if (request.wait_us > kMostFetchWaitUs)
     return decode_error(too_large, 8, "wait of a FETCH [us]", request.wait_us, kMostFetchWaitUs);
-  const auto robs = fields.take<std::uint32_t>();
+  const auto robs = fields.read<std::uint32_t>();
   if (robs > kMostFetchRobs) return decode_error(too_large, 12, "number of ROBs", robs, kMostFetchRobs);
   if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "FETCH"); !whole) return whole;
   request.robs.clear();
-  for (std::uint32_t i = 0; i < robs; ++i) request.robs.push_back({fields.take<std::uint32_t>()});
+  for (std::uint32_t i = 0; i < robs; ++i) request.robs.push_back({fields.read<std::uint32_t>()});
   return {};
 }
 
@@ -148,9 +148,9 @@ Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest&
   constexpr std::size_t kFixed = 16;
   if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "CLEAR", bytes.size(), kFixed);
   Fields fields(bytes);
-  request.sequence = fields.take<std::uint64_t>();
-  const auto ranges = fields.take<std::uint32_t>();
-  const auto bitmaps = fields.take<std::uint32_t>();
+  request.sequence = fields.read<std::uint64_t>();
+  const auto ranges = fields.read<std::uint32_t>();
+  const auto bitmaps = fields.read<std::uint32_t>();
   if (ranges > kMostClearEntries) return decode_error(too_large, 8, "number of ranges", ranges, kMostClearEntries);
   if (bitmaps > kMostClearEntries) return decode_error(too_large, 12, "number of bitmaps", bitmaps, kMostClearEntries);
   if (const auto whole = has_bytes(bytes, kFixed + 12 * std::size_t{ranges} + 16 * std::size_t{bitmaps}, "CLEAR"); !whole)
@@ -160,8 +160,8 @@ Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest&
   std::uint64_t ids = 0;
   for (std::uint32_t i = 0; i < ranges; ++i) {
     const std::size_t at = fields.at();
-    const auto first = fields.take<std::uint64_t>();
-    const auto count = fields.take<std::uint32_t>();
+    const auto first = fields.read<std::uint64_t>();
+    const auto count = fields.read<std::uint32_t>();
     if (count > std::numeric_limits<std::uint64_t>::max() - first)
       return decode_error(too_large, at + 8, "ids of a range", count, std::numeric_limits<std::uint64_t>::max() - first);
     ids += count;
@@ -170,8 +170,8 @@ Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest&
   }
   for (std::uint32_t i = 0; i < bitmaps; ++i) {
     const std::size_t at = fields.at();
-    const auto first = fields.take<std::uint64_t>();
-    const auto bits = fields.take<std::uint64_t>();
+    const auto first = fields.read<std::uint64_t>();
+    const auto bits = fields.read<std::uint64_t>();
     ids += static_cast<std::uint64_t>(std::popcount(bits));
     if (ids > kMostClearIds) return decode_error(too_large, at + 8, "ids in a CLEAR", ids, kMostClearIds);
     request.bitmaps.push_back({first, bits});
@@ -190,13 +190,13 @@ void append_holdings_request(std::vector<std::byte>& to, const HoldingsRequest& 
 Decoded<HoldingsRequest> read_holdings_request(std::span<const std::byte> bytes) {
   RODEO_TRY(has_bytes(bytes, 24, "HOLDINGS"));
   Fields fields(bytes);
-  HoldingsRequest request{.from = fields.take<std::uint64_t>()};
-  const auto run_at = fields.take<std::uint64_t>();
-  const auto flags = fields.take<std::uint32_t>();
+  HoldingsRequest request{.from = fields.read<std::uint64_t>()};
+  const auto run_at = fields.read<std::uint64_t>();
+  const auto flags = fields.read<std::uint32_t>();
   if ((flags & ~kRunKnown) != 0) return decode_error(unknown, 16, "flags of HOLDINGS", flags);
   if (flags != 0) request.run_at = run_at;
   if (flags == 0 && run_at != 0) return decode_error(wrong_value, 8, "position of an unknown run", run_at, 0);
-  request.most_ranges = fields.take<std::uint32_t>();
+  request.most_ranges = fields.read<std::uint32_t>();
   if (request.most_ranges == 0) return decode_error(too_small, 20, "ranges of HOLDINGS", 0, 1);
   return request;
 }
@@ -217,12 +217,12 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
   constexpr std::size_t kFixed = 16;
   if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "HOLDINGS reply", bytes.size(), kFixed);
   Fields fields(bytes);
-  const auto flags = fields.take<std::uint32_t>();
+  const auto flags = fields.read<std::uint32_t>();
   if ((flags & ~(kMore | kHasNewest)) != 0) return decode_error(unknown, 0, "flags of a HOLDINGS reply", flags);
-  const auto ranges = fields.take<std::uint32_t>();
+  const auto ranges = fields.read<std::uint32_t>();
   if (ranges > kMostHoldingsRanges) return decode_error(too_large, 4, "number of ranges", ranges, kMostHoldingsRanges);
   HoldingsReply reply{.more = (flags & kMore) != 0};
-  const auto newest = fields.take<std::uint64_t>();
+  const auto newest = fields.read<std::uint64_t>();
   if ((flags & kHasNewest) != 0) reply.newest = newest;
   if (!reply.newest && newest != 0) return decode_error(wrong_value, 8, "newest without events", newest, 0);
   RODEO_TRY(has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"));
@@ -230,7 +230,7 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
   std::uint64_t ids = 0;
   for (std::uint32_t i = 0; i < ranges; ++i) {
     const std::size_t at = fields.at();
-    const GlobalIdRange range{fields.take<std::uint64_t>(), fields.take<std::uint32_t>()};
+    const GlobalIdRange range{fields.read<std::uint64_t>(), fields.read<std::uint32_t>()};
     if (i != 0 && range.first <= end) return decode_error(too_small, at, "first id of a range", range.first, end + 1);
     if (range.count == 0) return decode_error(too_small, at + 8, "ids of a range", 0, 1);
     if (range.count > std::numeric_limits<std::uint64_t>::max() - range.first)

@@ -59,7 +59,7 @@ Decoded<FromHostPacket> read_from_host(std::span<const std::byte, kFromHostPacke
   return read;
 }
 
-std::optional<std::span<const std::byte>> FromHostMessages::take(const FromHostPacket& packet) {
+std::optional<std::span<const std::byte>> FromHostMessages::add(const FromHostPacket& packet) {
   Message& message = messages_[packet.elink];
   if (message.complete) {
     message.bytes.clear();

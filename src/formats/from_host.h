@@ -49,7 +49,7 @@ class FromHostMessages {
   explicit FromHostMessages(std::size_t most_bytes) : most_bytes_(most_bytes) {}
 
   /// The message that this packet completes; valid until the next call.
-  std::optional<std::span<const std::byte>> take(const FromHostPacket& packet);
+  std::optional<std::span<const std::byte>> add(const FromHostPacket& packet);
 
   /// Bytes of the E-link's unfinished message.
   std::size_t begun(std::uint16_t elink) const;

@@ -85,7 +85,7 @@ BlockParts split_block(std::span<const std::byte> block) {
   return {.event = block.first(block.size() - bytes), .checks = block.last(bytes)};
 }
 
-std::span<const std::byte> HeaderCheckList::take() {
+std::span<const std::byte> HeaderCheckList::record() {
   record_.clear();
   if (checks_.empty()) return record_;
   const std::size_t bytes = record_bytes(checks_.size());

@@ -63,7 +63,7 @@ class HeaderCheckList {
   bool full() const { return checks_.size() >= kMostHeaderChecks; }
 
   /// Returns the record of all checks added, and forgets them. Valid until the next call.
-  std::span<const std::byte> take();
+  std::span<const std::byte> record();
 
  private:
   std::vector<std::uint16_t> checks_;

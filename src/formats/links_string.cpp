@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMostLinks = 65536;
 
 // Takes a number off the front of a text, after the expected prefix.
-std::optional<std::uint32_t> take_number(std::string_view& text, std::string_view before, int base) {
+std::optional<std::uint32_t> read_number(std::string_view& text, std::string_view before, int base) {
   if (!text.starts_with(before)) return std::nullopt;
   text.remove_prefix(before.size());
   std::uint32_t value = 0;
@@ -25,13 +25,13 @@ std::optional<std::uint32_t> take_number(std::string_view& text, std::string_vie
 std::optional<NamedLinks> read_links_string(std::string_view text) {
   if (!text.starts_with(kLinksKey)) return std::nullopt;
   text.remove_prefix(kLinksKey.size());
-  const auto rob = take_number(text, "=0x", 16);
+  const auto rob = read_number(text, "=0x", 16);
   if (!rob || !text.starts_with(':')) return std::nullopt;
   text.remove_prefix(1);
   NamedLinks links{.source_id = {*rob}, .link_ids = {}};
   while (!text.empty()) {
-    const auto first = take_number(text, " 0x", 16);
-    const auto count = first && text.starts_with('+') ? take_number(text, "+", 10) : std::optional(1U);
+    const auto first = read_number(text, " 0x", 16);
+    const auto count = first && text.starts_with('+') ? read_number(text, "+", 10) : std::optional(1U);
     if (!first || !count || *count > kMostLinks - links.link_ids.size()) return std::nullopt;
     for (std::uint32_t i = 0; i < *count; ++i) links.link_ids.push_back(*first + i);
   }

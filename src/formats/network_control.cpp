@@ -212,7 +212,7 @@ class Fields {
 
   std::vector<Fid> links() {
     const std::size_t begin = at_;
-    const std::span<const std::byte> bytes = take(8 * std::size_t{number<std::uint16_t>("number of links")}, "links");
+    const std::span<const std::byte> bytes = read_bytes(8 * std::size_t{number<std::uint16_t>("number of links")}, "links");
     std::vector<Fid> links(bytes.size() / 8);
     if (!links.empty()) std::memcpy(links.data(), bytes.data(), bytes.size());
     std::vector<Fid> sorted = links;
@@ -236,7 +236,7 @@ class Fields {
   bool failed() const { return error_.has_value(); }
 
  private:
-  std::span<const std::byte> take(std::size_t bytes, const char* field) {
+  std::span<const std::byte> read_bytes(std::size_t bytes, const char* field) {
     if (bytes > body_.size() - at_) fail(DecodeFault::truncated, at_, field, body_.size() - at_, bytes);
     if (error_) return {};
     at_ += bytes;
@@ -244,12 +244,12 @@ class Fields {
   }
 
   void copy(std::span<std::byte> to, const char* field) {
-    const auto from = take(to.size(), field);
+    const auto from = read_bytes(to.size(), field);
     std::copy(from.begin(), from.end(), to.begin());
   }
 
   std::span<const std::byte> counted(const char* field, std::size_t most) {
-    return take(number<std::uint16_t>(field, static_cast<std::uint16_t>(most)), field);
+    return read_bytes(number<std::uint16_t>(field, static_cast<std::uint16_t>(most)), field);
   }
 
   std::span<const std::byte> body_;
@@ -392,7 +392,7 @@ void append_control(std::vector<std::byte>& to, const ControlMessage& message) {
   std::memcpy(to.data() + begin, &bytes, sizeof bytes);
 }
 
-Decoded<std::optional<TakenControl>> take_control(std::span<const std::byte> bytes) {
+Decoded<std::optional<ParsedControl>> parse_control(std::span<const std::byte> bytes) {
   if (bytes.size() < kControlHeaderBytes) return std::nullopt;
   std::uint32_t size = 0;
   std::uint16_t type = 0;
@@ -406,7 +406,7 @@ Decoded<std::optional<TakenControl>> take_control(std::span<const std::byte> byt
   if (size > kMost[type - 1U]) return decode_error(DecodeFault::too_large, 0, "size of a message", size, kMost[type - 1U]);
   if (size > bytes.size() - kControlHeaderBytes) return std::nullopt;
   auto message = RODEO_TRY(kRead[type - 1U](bytes.subspan(kControlHeaderBytes, size)));
-  return TakenControl{std::move(message), kControlHeaderBytes + size};
+  return ParsedControl{std::move(message), kControlHeaderBytes + size};
 }
 
 }  // namespace rodeo::formats

@@ -157,13 +157,13 @@ using ControlMessage =
 /// Cuts texts to their limits and replaces unprintable characters by `?`. Other values must be within their limits.
 void append_control(std::vector<std::byte>& to, const ControlMessage& message);
 
-struct TakenControl {
+struct ParsedControl {
   ControlMessage message;
   std::size_t bytes = 0;  ///< size of the message, its header included
 };
 
 /// The first message of `bytes`; nothing if it is incomplete. Accepts any bytes. An impossible message is refused as soon as
 /// its header is complete, so a peer never needs more memory than its message may have.
-Decoded<std::optional<TakenControl>> take_control(std::span<const std::byte> bytes);
+Decoded<std::optional<ParsedControl>> parse_control(std::span<const std::byte> bytes);
 
 }  // namespace rodeo::formats

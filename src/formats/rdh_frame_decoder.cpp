@@ -75,7 +75,7 @@ RdhFrameDecoder::Order RdhFrameDecoder::order_of(const Link& link, const Rdh& pa
 }
 
 // Learns the rules of the endpoint from a page, and counts the pages that it shows to be missing.
-void RdhFrameDecoder::learn(const Link& link, const Rdh& page, Order order) {
+void RdhFrameDecoder::learn_rules(const Link& link, const Rdh& page, Order order) {
   const std::uint32_t step = page.orbit() - link.orbit;
   const bool same_frame = step == 0 && !link.stopped;
   const bool begins = link.stopped && page.page_number() == 0;
@@ -152,7 +152,7 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
     run.size = static_cast<std::uint32_t>(here);
   } else {
     const std::size_t fits = std::min(here, options_.max_chunk_bytes - link.parked);
-    std::byte* const joined = out.take_carry(link.parked + fits);
+    std::byte* const joined = out.allocate_carry(link.parked + fits);
     std::memcpy(joined, parked_bytes(index), link.parked);
     if (fits > 0) std::memcpy(joined + link.parked, link.begin, fits);
     if (options_.parts != nullptr) hand_over_parts(index, link.parked, std::span(link.begin, fits));
@@ -229,7 +229,7 @@ std::size_t RdhFrameDecoder::decode(std::uint8_t link_id, std::span<const std::b
     }
     const std::uint32_t frame = (page.orbit() - link.phase) / options_.orbits_per_frame;
     const Order order = link.joined ? order_of(link, page, frame) : Order::gap;
-    if (link.joined) learn(link, page, order);
+    if (link.joined) learn_rules(link, page, order);
     link.next_packet = static_cast<std::uint8_t>(page.packet_counter() + 1);
     link.orbit = page.orbit();
     link.page_number = page.page_number();

@@ -128,7 +128,7 @@ class RdhFrameDecoder {
   enum class Order : std::uint8_t { next, gap, other_frame };
   Order order_of(const Link& link, const Rdh& page, std::uint32_t frame) const;
   bool may_follow(const Link& link, const Rdh& page) const;
-  void learn(const Link& link, const Rdh& page, Order order);
+  void learn_rules(const Link& link, const Rdh& page, Order order);
   void count_packet_gaps();
   bool start_frame(Link& link, const Rdh& page, bool follows);
   void close(Link& link, LinkIndex index, DecodeBuffer& out);

@@ -41,7 +41,7 @@ std::size_t put(std::byte* at, std::span<const Row> rows) {
 }
 
 template <typename Row>
-std::vector<Row> take(const std::byte* at, std::size_t count) {
+std::vector<Row> read_rows(const std::byte* at, std::size_t count) {
   std::vector<Row> rows(count);
   if (count > 0) std::memcpy(rows.data(), at, count * sizeof(Row));
   return rows;
@@ -157,9 +157,9 @@ Decoded<RecordingTable> decode_recording_index(std::span<const std::byte> index,
   RODEO_TRY(check_owner(head, file));
   RecordingTable table;
   const std::byte* at = index.data() + sizeof head;
-  table.events = take<RecordedEvent>(at, head.events);
+  table.events = read_rows<RecordedEvent>(at, head.events);
   at += head.events * sizeof(RecordedEvent);
-  table.pieces = take<RecordedPiece>(at, head.pieces);
+  table.pieces = read_rows<RecordedPiece>(at, head.pieces);
   at += head.pieces * sizeof(RecordedPiece);
   table.damage.assign(reinterpret_cast<const char*>(at), head.damage_bytes);
   RODEO_TRY(check_table(table, file.bytes));

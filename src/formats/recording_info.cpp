@@ -150,7 +150,7 @@ struct ElinkReader {
   }
 
   // Assigns new counts of the decoder to the block at `at`.
-  void look() {
+  void read_all() {
     for (std::size_t i = 0; i < kBlockCounters; ++i) {
       const auto counter = static_cast<BlockCounter>(i);
       const std::uint64_t before = std::exchange(counted[i], decoder.counters().read(counter));
@@ -194,7 +194,7 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     found.clear();
     reader->decoder.decode(blocks.subspan(at, info.format.block_bytes), found);
     reader->at = at;
-    reader->look();
+    reader->read_all();
     add_up(found, reader->elink);
     if (proof != nullptr) reader->prove(found, *proof, info.format);
   }
@@ -207,7 +207,7 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     }
     found.clear();
     reader.decoder.finish(found);
-    reader.look();
+    reader.read_all();
     add_up(found, reader.elink);
     if (proof != nullptr) reader.prove(found, *proof, info.format);
     if (reader.elink.proven_chunks > 0) reader.findings.add(reader.wrong);

@@ -134,7 +134,7 @@ void SuperpageCheck::doubt(SuperpageCounter what, std::uint8_t link, std::uint32
   // Many doubts turn out to be correct data, so more doubts than findings are kept.
   const std::size_t most = settings_.most_findings == 0 ? 0 : std::max<std::size_t>(settings_.most_findings, 10'000);
   if (doubts_.size() >= most) {
-    for (const auto& [number, endpoint] : endpoints_) look_at_others(*endpoint);
+    for (const auto& [number, endpoint] : endpoints_) check_others(*endpoint);
     std::erase_if(doubts_, [&](const Doubt& doubt) { return !is_error_by_rules(doubt); });
     doubts_full_ = most == 0 || doubts_.size() > most / 2;  // stop here: otherwise each further doubt might cost a scan
   }
@@ -149,27 +149,27 @@ bool SuperpageCheck::is_error_by_rules(const Doubt& doubt) const {
   const auto usual = endpoint.orbits.step();
   if (!usual || *usual == doubt.step) return false;
   if (endpoint.orbits.strict()) return true;
-  return endpoint.packets.shared() ? doubt.step > *usual && doubt.others_came : !doubt.counter_follows;
+  return endpoint.packets.shared() ? doubt.step > *usual && doubt.others_arrived : !doubt.counter_follows;
 }
 
-bool SuperpageCheck::others_came(const Endpoint& endpoint, const Link& link, std::int64_t from, std::uint32_t step) {
+bool SuperpageCheck::others_arrived(const Endpoint& endpoint, const Link& link, std::int64_t from, std::uint32_t step) {
   return std::ranges::any_of(
       endpoint.links, [&](const Link& other) { return &other != &link && other.history.has_frame(from, from + step); });
 }
 
 // Notes for each doubt whether other links have frames in the orbits between.
-void SuperpageCheck::look_at_others(Endpoint& endpoint) {
+void SuperpageCheck::check_others(Endpoint& endpoint) {
   for (Link& link : endpoint.links) link.history.sort();
   for (Doubt& doubt : doubts_) {
     if (doubt.step == 0 || endpoints_.at(doubt.finding.endpoint).get() != &endpoint) continue;
-    doubt.others_came =
-        doubt.others_came || others_came(endpoint, endpoint.links[doubt.finding.link], doubt.from, doubt.step);
+    doubt.others_arrived =
+        doubt.others_arrived || others_arrived(endpoint, endpoint.links[doubt.finding.link], doubt.from, doubt.step);
   }
 }
 
 // Counts the frames that are missing by evidence, and forgets the histories. `strict` endpoints need no evidence.
-void SuperpageCheck::settle(Endpoint& endpoint) {
-  look_at_others(endpoint);
+void SuperpageCheck::end_stretch(Endpoint& endpoint) {
+  check_others(endpoint);
   const auto usual = endpoint.orbits.step();
   for (const Link& link : endpoint.links) {
     if (!usual || endpoint.orbits.strict()) break;
@@ -180,7 +180,7 @@ void SuperpageCheck::settle(Endpoint& endpoint) {
         continue;
       }
       for (std::uint32_t i = 0; run.step > *usual && i < run.times; ++i)
-        endpoint.missing_frames += others_came(endpoint, link, run.from + std::int64_t{run.step} * i, run.step) ? 1 : 0;
+        endpoint.missing_frames += others_arrived(endpoint, link, run.from + std::int64_t{run.step} * i, run.step) ? 1 : 0;
     }
   }
   for (Link& link : endpoint.links) link.history.clear();
@@ -188,7 +188,7 @@ void SuperpageCheck::settle(Endpoint& endpoint) {
 }
 
 void SuperpageCheck::finish() {
-  for (const auto& [number, endpoint] : endpoints_) settle(*endpoint);
+  for (const auto& [number, endpoint] : endpoints_) end_stretch(*endpoint);
   judge();
 }
 
@@ -342,7 +342,7 @@ void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, cons
   }
   orbits.add(step);
   endpoint_->runs += link.history.add(from, step, packet_follows) ? 1 : 0;
-  if (endpoint_->runs > kMostRuns) settle(*endpoint_);
+  if (endpoint_->runs > kMostRuns) end_stretch(*endpoint_);
   constexpr std::uint64_t kFirst = 64;  // with fewer steps, any step may still turn out to be wrong
   if (orbits.steps() <= kFirst || orbits.step() != step)
     doubt(SuperpageCounter::orbit, number, offset, 0, page.orbit(), {from, step, 1, packet_follows});

@@ -168,7 +168,7 @@ class SuperpageCheck {
     std::uint32_t step = 0;  // orbits of the step
     std::int64_t from = 0;   // the orbit before the step
     bool counter_follows = false;
-    bool others_came = false;  // other links have frames in the orbits that this link left out
+    bool others_arrived = false;  // other links have frames in the orbits that this link left out
   };
 
   void check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
@@ -186,9 +186,9 @@ class SuperpageCheck {
   void doubt(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected, std::uint64_t value,
              const OrbitHistory::Run& step = {});
   bool is_error_by_rules(const Doubt& doubt) const;
-  static bool others_came(const Endpoint& endpoint, const Link& link, std::int64_t from, std::uint32_t step);
-  void look_at_others(Endpoint& endpoint);
-  void settle(Endpoint& endpoint);
+  static bool others_arrived(const Endpoint& endpoint, const Link& link, std::int64_t from, std::uint32_t step);
+  void check_others(Endpoint& endpoint);
+  void end_stretch(Endpoint& endpoint);
   void judge();
 
   SuperpageCheckSettings settings_;

@@ -185,7 +185,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   if (with_checks_) {
     const std::uint32_t number = encoder_.blocks_in_sequence() + 1;
     checks_.add(number, formats::header_check(number, pieces));
-    if (!stays || checks_.full()) checks = checks_.take();
+    if (!stays || checks_.full()) checks = checks_.record();
   }
   put(encoder_.separator(static_cast<std::uint32_t>(bytes + checks.size())));
   last_separator_ = stays && checks.empty() ? filling_->memory + used : nullptr;
@@ -214,7 +214,7 @@ void EventFileSequence::put(std::span<const std::byte> bytes) {
 // Appends the pending header checks to the block of the last event.
 void EventFileSequence::put_header_checks() {
   if (checks_.size() == 0) return;
-  const std::span<const std::byte> record = checks_.take();
+  const std::span<const std::byte> record = checks_.record();
   std::byte* const size = std::exchange(last_separator_, nullptr) + 3 * formats::kWordBytes;
   formats::store_word(size, formats::load_word(size) + static_cast<std::uint32_t>(record.size()));
   encoder_.extend_block(record.size());

@@ -93,7 +93,7 @@ Result<ControlSocket> ControlSocket::call(const std::string& address, std::uint1
 Result<std::optional<formats::ControlMessage>> ControlSocket::next() {
   constexpr std::size_t kPiece = 4096;
   for (;;) {
-    auto taken = formats::take_control(std::span(in_).subspan(taken_));
+    auto taken = formats::parse_control(std::span(in_).subspan(taken_));
     if (!taken) {
       return std::unexpected(
           Error{"transport.protocol", fmt::format("{} sent an invalid message: {}", peer(), taken.error().message())});

@@ -120,7 +120,7 @@ Result<void> TriggerConnection::on_greeting(const Greeting& greeting) {
   Greeting answer;
   Result<void> taken;
   for (std::span<const std::byte> left = greeting.control; taken && !left.empty();) {
-    const auto message = formats::take_control(left);
+    const auto message = formats::parse_control(left);
     if (!message || !*message) return std::unexpected(Error{"transport.protocol", "it sent an invalid handshake"});
     taken = handshake_->take((*message)->message, answer.control);
     left = left.subspan((*message)->bytes);

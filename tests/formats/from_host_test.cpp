@@ -61,7 +61,7 @@ TEST(FromHost, MessagesOfManyLinksComeBackAsTheyWereSent) {
       const std::size_t link = left[random() % left.size()];
       const auto packet = read_from_host(packet_of(packets[link], at[link]++), length);
       ASSERT_TRUE(packet) << packet.error().message();
-      if (const auto message = messages.take(*packet)) taken[packet->elink].emplace_back(message->begin(), message->end());
+      if (const auto message = messages.add(*packet)) taken[packet->elink].emplace_back(message->begin(), message->end());
     }
     EXPECT_EQ(taken, sent);
   }
@@ -86,7 +86,7 @@ TEST(FromHost, AMessageThatIsTooLongIsDroppedAndTheNextOneIsNot) {
   for (std::size_t i = 0; i < packets.size() / kFromHostPacketBytes; ++i) {
     const auto packet = read_from_host(packet_of(packets, i), FromHostLength::bytes);
     ASSERT_TRUE(packet);
-    if (const auto message = messages.take(*packet)) taken.emplace_back(message->begin(), message->end());
+    if (const auto message = messages.add(*packet)) taken.emplace_back(message->begin(), message->end());
     if (i == 1) {
       EXPECT_EQ(messages.begun(5), 60U);
     }

@@ -37,7 +37,7 @@ std::vector<std::byte> resized(std::vector<std::byte> bytes, std::ptrdiff_t by) 
 }
 
 std::string refusal(std::span<const std::byte> bytes) {
-  const auto taken = take_control(bytes);
+  const auto taken = parse_control(bytes);
   return taken ? *taken ? "a message" : "nothing yet" : taken.error().message();
 }
 
@@ -99,7 +99,7 @@ TEST(NetworkControl, IsWrittenAsInTheWorkedExample) {
 TEST(NetworkControl, WhatIsWrittenIsRead) {
   for (const ControlMessage& message : one_of_each()) {
     const auto bytes = written(message);
-    const auto taken = take_control(bytes);
+    const auto taken = parse_control(bytes);
     ASSERT_TRUE(taken && *taken) << message.index();
     EXPECT_EQ((*taken)->message, message);
     EXPECT_EQ((*taken)->bytes, bytes.size());
@@ -111,7 +111,7 @@ TEST(NetworkControl, MessagesFollowEachOther) {
   for (const ControlMessage& message : one_of_each()) append_control(bytes, message);
   std::span<const std::byte> rest(bytes);
   for (const ControlMessage& message : one_of_each()) {
-    const auto taken = take_control(rest);
+    const auto taken = parse_control(rest);
     ASSERT_TRUE(taken && *taken);
     EXPECT_EQ((*taken)->message, message);
     rest = rest.subspan((*taken)->bytes);
@@ -130,9 +130,9 @@ TEST(NetworkControl, WhatIsNotWholeIsWaitedFor) {
 TEST(NetworkControl, AMessageHasTheSizeOfItsFields) {
   for (const ControlMessage& message : one_of_each()) {
     const auto bytes = written(message);
-    EXPECT_FALSE(take_control(resized(bytes, 1)).has_value()) << message.index();
+    EXPECT_FALSE(parse_control(resized(bytes, 1)).has_value()) << message.index();
     for (std::size_t less = 1; less + kControlHeaderBytes <= bytes.size(); ++less)
-      EXPECT_FALSE(take_control(resized(bytes, -static_cast<std::ptrdiff_t>(less))).has_value()) << message.index();
+      EXPECT_FALSE(parse_control(resized(bytes, -static_cast<std::ptrdiff_t>(less))).has_value()) << message.index();
   }
 }
 
@@ -169,7 +169,7 @@ TEST(NetworkControl, OfAnotherVersionOnlyTheVersionIsRead) {
   const ControlHello seen{.version = kControlVersion + 1};
   const auto bytes = written(hello);
   for (const auto& message : {bytes, resized(bytes, 1000), resized(bytes, 6 - 57)}) {
-    const auto taken = take_control(message);
+    const auto taken = parse_control(message);
     ASSERT_TRUE(taken && *taken);
     EXPECT_EQ((*taken)->message, ControlMessage(seen));
   }
@@ -199,7 +199,7 @@ TEST(NetworkControl, LengthsAreNotTrusted) {
     for (const unsigned length : {60U, 1000U, 65'535U}) {
       auto bytes = written(a_subscribe());
       put(bytes, field, static_cast<std::uint16_t>(length));
-      EXPECT_FALSE(take_control(bytes).has_value()) << field << " " << length;
+      EXPECT_FALSE(parse_control(bytes).has_value()) << field << " " << length;
     }
   }
 }
@@ -215,7 +215,7 @@ TEST(NetworkControl, MessagesToFrontEndsMayBeAsLongAsTheirNumbersCanTell) {
                     .answer = std::vector<std::byte>(65'535)}};
   for (const ControlMessage& message : longest) {
     const auto bytes = written(message);
-    const auto taken = take_control(bytes);
+    const auto taken = parse_control(bytes);
     ASSERT_TRUE(taken && *taken) << message.index();
     EXPECT_EQ((*taken)->message, message);
     EXPECT_NE(refusal(resized(bytes, 1)).find("size of a message"), std::string::npos) << message.index();
@@ -232,7 +232,7 @@ TEST(NetworkControl, EveryBoundHolds) {
   most.links.clear();
   for (std::uint64_t i = 0; i < 65'535; ++i) most.links.push_back(Fid{i});
   const auto bytes = written(most);
-  const auto taken = take_control(bytes);
+  const auto taken = parse_control(bytes);
   ASSERT_TRUE(taken && *taken);
   EXPECT_EQ((*taken)->message, ControlMessage(most));
 
@@ -288,7 +288,7 @@ TEST(NetworkControl, TextsArePrintable) {
 
 TEST(NetworkControl, OwnTextsAreCutToTheirBounds) {
   const auto bytes = written(ControlRefuse{std::string(100, 'c'), "bell \a" + std::string(600, 'w')});
-  const auto taken = take_control(bytes);
+  const auto taken = parse_control(bytes);
   ASSERT_TRUE(taken && *taken);
   EXPECT_EQ((*taken)->message, ControlMessage(ControlRefuse{std::string(64, 'c'), "bell ?" + std::string(506, 'w')}));
 }

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!packet) continue;
     FUZZ_CHECK(packet->elink < 2048 && packet->bytes <= kFromHostPayloadBytes);
     const std::size_t begun = messages.begun(packet->elink);
-    const auto message = messages.take(*packet);
+    const auto message = messages.add(*packet);
     FUZZ_CHECK(messages.begun(packet->elink) <= kMost);
     if (!message) continue;
     FUZZ_CHECK(message->size() <= kMost && message->size() == begun + packet->bytes);
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t of = 0; of < written.size(); of += kFromHostPacketBytes) {
       const auto reread = read_from_host(std::span(written).subspan(of).first<kFromHostPacketBytes>(), length);
       FUZZ_CHECK(reread.has_value());
-      const auto whole = again.take(*reread);
+      const auto whole = again.add(*reread);
       FUZZ_CHECK(whole.has_value() == (of + kFromHostPacketBytes == written.size()));
       if (whole) FUZZ_CHECK(std::vector<std::byte>(whole->begin(), whole->end()) == copy);
     }

@@ -17,17 +17,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::span<const std::byte> rest(all);
   for (;;) {
     const std::vector<std::byte> exact(rest.begin(), rest.end());  // exact size: the sanitizer detects reads beyond the end
-    const auto taken = take_control(exact);
+    const auto taken = parse_control(exact);
     if (!taken || !*taken) break;
     const std::size_t bytes = (*taken)->bytes;
     FUZZ_CHECK(bytes >= kControlHeaderBytes && bytes <= exact.size());
-    const auto before = take_control(std::span(exact).first(bytes - 1));
+    const auto before = parse_control(std::span(exact).first(bytes - 1));
     FUZZ_CHECK(before && !*before);
     std::vector<std::byte> written;
     append_control(written, (*taken)->message);
     const auto* hello = std::get_if<ControlHello>(&(*taken)->message);
     if (hello != nullptr && hello->version != kControlVersion) {
-      const auto again = take_control(written);
+      const auto again = parse_control(written);
       FUZZ_CHECK(again && *again && (*again)->message == (*taken)->message);
     } else {
       FUZZ_CHECK(
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (Handshake& side : sides) {
       written.clear();
       const bool good = side.take((*taken)->message, written).has_value();
-      const auto said = take_control(written);
+      const auto said = parse_control(written);
       FUZZ_CHECK(written.empty() || (said && *said && (*said)->bytes == written.size()));
       FUZZ_CHECK(good || written.empty() || std::holds_alternative<ControlRefuse>((*said)->message));
       FUZZ_CHECK(!side.done());

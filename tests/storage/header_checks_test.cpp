@@ -84,7 +84,7 @@ TEST(HeaderChecks, ARecordComesBackAndNoFlippedBitOfItIsBelieved) {
     HeaderCheckList list;
     for (std::uint32_t i = 0; i < count; ++i) list.add(100 + i, static_cast<std::uint16_t>(i * 40503));
     EXPECT_EQ(list.full(), count == 256);
-    const auto record = list.take();
+    const auto record = list.record();
     ASSERT_EQ(record.size(), HeaderCheckList::record_bytes(count));
     EXPECT_EQ(list.size(), 0U);
     const Bytes sound(record.begin(), record.end());

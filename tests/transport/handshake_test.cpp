@@ -21,7 +21,7 @@ std::vector<ControlMessage> messages_of(const Bytes& bytes) {
   std::vector<ControlMessage> messages;
   std::span<const std::byte> rest(bytes);
   while (!rest.empty()) {
-    const auto taken = take_control(rest);
+    const auto taken = parse_control(rest);
     if (!taken || !*taken) throw std::runtime_error("no message");
     messages.push_back((*taken)->message);
     rest = rest.subspan((*taken)->bytes);
