@@ -117,12 +117,12 @@ Result<void> Card::check_answers() {
                                "look at its power and its slot"});
 }
 
-bool Card::knows_map() const {
+bool Card::supports_map() const {
   return type_ != CardType::felix || found_.register_map.value_or(map_version_.value_or(0)) == felix::kRegisterMapVersion;
 }
 
 Result<void> Card::check_map() const {
-  if (knows_map()) return {};
+  if (supports_map()) return {};
   const std::uint16_t version = found_.register_map.value_or(map_version_.value_or(0));
   return std::unexpected(Error{
       "card.unknown_map", fmt::format("its register map {}.{} is not known", version >> 8, version & 0xff), address().text(),
@@ -139,7 +139,7 @@ Result<void> Card::check_known(const Register& reg) const {
 
 const card_registers::RegisterMap& Card::map() const {
   static const card_registers::RegisterMap kNothingDeclared("unknown", {});
-  if (!knows_map()) return felix::kCommonMap;
+  if (!supports_map()) return felix::kCommonMap;
   const auto* known = map_of(type_);
   return known != nullptr ? *known : kNothingDeclared;
 }

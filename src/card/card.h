@@ -88,7 +88,7 @@ class Card {
  private:
   Card(std::unique_ptr<pci::Function> function, pci::FoundFunction found, CardType type)
       : function_(std::move(function)), found_(std::move(found)), type_(type) {}
-  bool knows_map() const;
+  bool supports_map() const;
   Result<void> check_known(const card_registers::Register& reg) const;
   Result<void> check_index(const card_registers::Register& reg, std::uint32_t index) const;
 

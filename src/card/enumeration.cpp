@@ -14,7 +14,7 @@ namespace {
 bool says_nothing(const Error& error) { return error.code == "card.timeout" || error.code == "card.gone"; }
 
 // Opens the card only as far as its name needs, and closes it again.
-CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, bool with_identity) {
+CardEntry read_entry(const pci::FoundFunction& function, const CardSource& source, bool with_identity) {
   CardEntry entry{.function = function};
   if (function.id) entry.type = type_of(*function.id);
   entry.silent = !function.id;
@@ -54,14 +54,14 @@ bool is_silent(const CardEntry& entry) { return entry.silent; }
 
 bool may_be_a_card(const pci::FoundFunction& function) { return !function.id || type_of(*function.id) != CardType::unknown; }
 
-std::vector<CardEntry> look_at_all(const CardSource& source, bool with_identity) {
+std::vector<CardEntry> read_all_entries(const CardSource& source, bool with_identity) {
   std::vector<pci::FoundFunction> functions = source.functions();
   std::erase_if(functions, [](const pci::FoundFunction& function) { return !may_be_a_card(function); });
   std::vector<CardEntry> entries(functions.size());
   // A stopped emulator costs seconds of waiting: wait for all emulators at once.
   all_at_once(
       functions.size(), [&](std::size_t i) { return functions[i].capabilities().messages; },
-      [&](std::size_t i) { entries[i] = look_at(functions[i], source, with_identity); });
+      [&](std::size_t i) { entries[i] = read_entry(functions[i], source, with_identity); });
   std::ranges::stable_sort(entries, [](const CardEntry& a, const CardEntry& b) {
     return std::tie(a.type, a.function.address) < std::tie(b.type, b.function.address);
   });
@@ -98,7 +98,7 @@ std::unexpected<Error> not_found(const std::string& text, const std::vector<Card
 Result<CardEntry> find_address(const pci::Address& address, const CardSource& source) {
   for (const pci::FoundFunction& function : source.functions()) {
     if (function.address != address) continue;
-    if (may_be_a_card(function)) return look_at(function, source, true);
+    if (may_be_a_card(function)) return read_entry(function, source, true);
     CardEntry entry{.function = function, .problem = function.problem};
     entry.function.any_device = true;
     return entry;
@@ -153,7 +153,7 @@ Result<CardEntry> with_serial(const SerialId& serial, const std::vector<CardEntr
 
 }  // namespace
 
-std::vector<CardEntry> list_cards(const CardSource& source) { return look_at_all(source, true); }
+std::vector<CardEntry> list_cards(const CardSource& source) { return read_all_entries(source, true); }
 
 Result<CardEntry> find_card(std::string_view text, const CardSource& source) {
   const auto id = RODEO_TRY(parse_card_id(text));
@@ -163,13 +163,13 @@ Result<CardEntry> find_card(std::string_view text, const CardSource& source) {
 Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
   if (const auto* address = std::get_if<pci::Address>(&id)) return find_address(*address, source);
   if (const auto* sequence = std::get_if<SequenceId>(&id)) {
-    auto entry = with_sequence(*sequence, look_at_all(source, false));
+    auto entry = with_sequence(*sequence, read_all_entries(source, false));
     if (!entry) return entry;
-    CardEntry known = look_at(entry->function, source, true);
+    CardEntry known = read_entry(entry->function, source, true);
     known.sequence = entry->sequence;
     return known;
   }
-  return with_serial(std::get<SerialId>(id), look_at_all(source, true));
+  return with_serial(std::get<SerialId>(id), read_all_entries(source, true));
 }
 
 std::vector<Result<CardEntry>> find_cards(const std::vector<std::string>& ids, const CardSource& source) {
@@ -185,7 +185,7 @@ std::vector<Result<CardEntry>> find_cards(const std::vector<std::string>& ids, c
     if (!parsed[i]) {
       found[i] = std::unexpected(parsed[i].error());
     } else if (address_of(i) == nullptr) {
-      if (!listed) entries = look_at_all(source, true);
+      if (!listed) entries = read_all_entries(source, true);
       listed = true;
       const auto* sequence = std::get_if<SequenceId>(&*parsed[i]);
       found[i] =
@@ -211,19 +211,19 @@ void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& may_
   std::vector<std::size_t> in_turn;
   for (std::size_t i = 0; i < count; ++i) (may_be_silent(i) ? together : in_turn).push_back(i);
   std::atomic<std::size_t> next{0};
-  const auto take_turns = [&] {
+  const auto work_on_next = [&] {
     for (std::size_t i = next++; i < together.size(); i = next++) work(together[i]);
   };
   std::vector<std::jthread> helpers;
   for (std::size_t i = 1; i < std::min(together.size(), kMostAtOnce); ++i) {
     try {
-      helpers.emplace_back(take_turns);
+      helpers.emplace_back(work_on_next);
     } catch (const std::system_error&) {
       break;  // no more threads: the existing ones do all the work
     }
   }
   for (const std::size_t i : in_turn) work(i);
-  take_turns();
+  work_on_next();
 }
 
 }  // namespace rodeo::card

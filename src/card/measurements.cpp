@@ -152,7 +152,7 @@ class Reader {
   Card& card() { return card_; }
   void fail(Error error) { failed_ = std::move(error); }
 
-  Result<std::vector<Measurement>> take() {
+  Result<std::vector<Measurement>> measure() {
     if (failed_) return std::unexpected(*failed_);
     return std::move(all_);
   }
@@ -413,12 +413,12 @@ Result<std::vector<Measurement>> measure(Card& card, Group group, std::uint32_t 
   Reader reader(card, group);
   if (group == Group::pcie) {
     read_pcie(reader);
-    return reader.take();
+    return reader.measure();
   }
   if (card.type() == CardType::cru) read_cru(reader, group, card.endpoint_or_zero(), links);
   if (card.type() == CardType::crorc) read_crorc(reader, group, links);
   if (card.type() == CardType::felix) read_felix(reader, group, links);
-  return reader.take();
+  return reader.measure();
 }
 
 Result<TriggerCounts> read_trigger_counts(Card& card) {

@@ -147,12 +147,12 @@ struct CardDma::Inside {
   auto hold() { return value_or_throw(mutex.hold()); }
   bool running() const { return channel != nullptr && channel->state() == card::DmaState::started; }
   /// Only the pinned thread can get its CPUs back: the reader does this at its next call.
-  void let_reader_go() {
+  void unpin_reader() {
     if (stay && stay->may_end_here()) stay.reset();
   }
   Result<void> close() {
     const auto held = mutex.hold();
-    let_reader_go();
+    unpin_reader();
     if (channel == nullptr) return {};
     auto stopped = held ? channel->stop() : Result<void>{};
     reader.reset();
@@ -188,7 +188,7 @@ void CardDma::start() {
 
 std::optional<CardSpan> CardDma::next() {
   const auto held = inside_->hold();
-  if (!inside_->running()) inside_->let_reader_go();
+  if (!inside_->running()) inside_->unpin_reader();
   if (!inside_->reader) return std::nullopt;
   if (!inside_->stay && inside_->running()) inside_->stay.emplace(inside_->place);
   return value_or_throw(inside_->reader->next());
@@ -200,7 +200,7 @@ void CardDma::release_before(std::uint64_t superpage) {
 }
 void CardDma::stop() {
   const auto held = inside_->hold();
-  inside_->let_reader_go();
+  inside_->unpin_reader();
   if (inside_->reader) value_or_throw(inside_->reader->stop());
 }
 void CardDma::close() { value_or_throw(inside_->close()); }

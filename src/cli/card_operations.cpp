@@ -30,7 +30,7 @@ Result<ExitCode> on_card(const std::string& id, Work work) {
 /// card.locked.
 Result<std::vector<card::pci::ByteLock>> undisturbed(card::Card& card, bool while_running, const std::string& what) {
   if (while_running) return {};
-  auto locks = card::keep_others_from_reading(card);
+  auto locks = card::lock_out_readers(card);
   if (locks) return locks;
   Error error = locks.error().within(what);
   error.next = "wait until the reader has ended, or force it with --while-running";

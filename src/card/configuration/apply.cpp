@@ -61,7 +61,7 @@ struct Comparison {
   std::vector<std::uint64_t> now;
 };
 
-Result<Comparison> look(Card& card, const CardSettings& settings) {
+Result<Comparison> read_differences(Card& card, const CardSettings& settings) {
   auto items = RODEO_TRY(plan_for(card, settings));
   Comparison comparison{std::move(items), {}};
   for (const PlanItem& item : comparison.items) {
@@ -202,7 +202,7 @@ Result<CardSettings> read_felix(Card& card) {
 
 Result<std::vector<Difference>> compare(Card& card, const CardSettings& settings) {
   RODEO_TRY(check(settings));
-  const auto comparison = RODEO_TRY(look(card, settings));
+  const auto comparison = RODEO_TRY(read_differences(card, settings));
   return differences(comparison, false);
 }
 
@@ -210,7 +210,7 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   RODEO_TRY(check(settings));
   std::vector<pci::ByteLock> locks;
   const auto alone = RODEO_TRY(card.lock(pci::kConfigurationByte, "the card's configuration", kLockPatience));
-  const auto before = RODEO_TRY(look(card, settings));
+  const auto before = RODEO_TRY(read_differences(card, settings));
   std::vector<const PlanItem*> items;
   for (std::size_t i = 0; i < before.items.size(); ++i) {
     if (options.force || before.now[i] != before.items[i].value) items.push_back(&before.items[i]);
@@ -219,7 +219,7 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
   const bool changes = std::ranges::any_of(items, [](const PlanItem* item) { return changes_data(*item); });
   if ((stops || changes) && !options.while_running) {
-    auto kept = keep_others_from_reading(card);
+    auto kept = lock_out_readers(card);
     if (!kept) {
       Error error = kept.error().within(stops ? "data taking would have to stop" : "the data would change");
       error.next = "wait until it has ended; --while-running does it nevertheless";
@@ -234,7 +234,7 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   }
   if (std::ranges::any_of(items, [](const PlanItem* item) { return item->module == Module::clock; }))
     warn_of_clock(card, settings);
-  const auto after = RODEO_TRY(look(card, settings));
+  const auto after = RODEO_TRY(read_differences(card, settings));
   if (const auto left = differences(after, false); !left.empty())
     return std::unexpected(Error{"card.not_applied",
                                  fmt::format("{} of {} settings did not take their values: {} is {}, not {}", left.size(),

@@ -88,7 +88,7 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
     const auto built_in = FirmwareTable::built_in();
     RODEO_TRY(rodeo::card::check_firmware(card, settings.firmware != nullptr ? *settings.firmware : built_in));
   }
-  RODEO_TRY(opened->take_locks());
+  RODEO_TRY(opened->acquire_locks());
   const auto held = RODEO_TRY(opened->mutex_.hold());
   RODEO_TRY_WITHIN(opened->device_open(), "cannot open the DMA channel");
   RODEO_TRY(opened->register_memory());
@@ -100,7 +100,7 @@ Result<void> DmaChannel::register_memory() {
   return {};
 }
 
-Result<void> DmaChannel::take_locks() {
+Result<void> DmaChannel::acquire_locks() {
   const std::string what = fmt::format("DMA channel {} of {}", channel_, card_.address().text());
   auto owner = RODEO_TRY(card_.lock(channel_, what));
   if (owner) byte_locks_.push_back(std::move(*owner));
@@ -150,8 +150,8 @@ Result<void> DmaChannel::stop() {
   const auto held = RODEO_TRY(mutex_.hold());
   if (before == DmaState::stopped) return {};
   const auto stopped = device_stop();
-  auto silent = stopped || !gone() ? device_silence() : Result<void>{};
-  if (!silent && !gone()) {
+  auto silent = stopped || !card_has_ended() ? device_silence() : Result<void>{};
+  if (!silent && !card_has_ended()) {
     wall_off();
     failure_ = std::move(silent.error());
     state_.store(DmaState::failed, std::memory_order_release);
@@ -164,7 +164,7 @@ Result<void> DmaChannel::stop() {
 }
 
 /// True if the process of an emulated card has ended: it cannot write any more.
-bool DmaChannel::gone() {
+bool DmaChannel::card_has_ended() {
   std::array<std::byte, 2> vendor{};
   const auto answer = card_.function().read(pci::kConfigurationRegion, 0, vendor);
   return !answer && answer.error().code == "card.gone";

@@ -184,9 +184,9 @@ class DmaChannel {
   base::CounterBlock<DmaCounter> counters_;
 
  private:
-  Result<void> take_locks();
+  Result<void> acquire_locks();
   Result<void> register_memory();
-  bool gone();
+  bool card_has_ended();
   void wall_off();
 
   /// The result of `look`, with the mutex held; `nothing` in a forked child.

@@ -139,7 +139,7 @@ void CruChannel::plan_counts() {
   }
 }
 
-Result<void> CruChannel::take_counts(std::size_t from) {
+Result<void> CruChannel::apply_counts(std::size_t from) {
   for (; from < operations_.size(); ++from) {
     const auto id =
         static_cast<unsigned>((operations_[from].offset - reg("superpages_done").offset) / reg("superpages_done").stride);
@@ -214,7 +214,7 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
     operations_.clear();
     plan_counts();
     if (!operations_.empty()) RODEO_TRY(card_.function().exchange(operations_));
-    RODEO_TRY(take_counts(0));
+    RODEO_TRY(apply_counts(0));
   }
   operations_.clear();
   plan_collection(most);
@@ -252,7 +252,7 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
   }
   if (!collects) return {};
   counts_are_new_ = true;
-  return take_counts(counts);
+  return apply_counts(counts);
 }
 
 Result<void> CruChannel::device_health(DmaHealth& health) {

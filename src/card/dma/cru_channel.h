@@ -45,7 +45,7 @@ class CruChannel final : public DmaChannel {
   Result<void> wait_for_flush();
   Result<void> exchange(bool with_pushes, std::size_t most);
   void plan_counts();
-  Result<void> take_counts(std::size_t from);
+  Result<void> apply_counts(std::size_t from);
   void plan_collection(std::size_t most);
   void plan_pushes();
   Result<std::uint32_t> read_size_slowly(const Link& link);

@@ -17,7 +17,7 @@ unsigned dma_channels_of(CardType type) {
   return 0;
 }
 
-Result<std::vector<pci::ByteLock>> keep_others_from_reading(Card& card) {
+Result<std::vector<pci::ByteLock>> lock_out_readers(Card& card) {
   std::vector<pci::ByteLock> locks;
   for (unsigned channel = 0; channel < dma_channels_of(card.type()); ++channel) {
     auto owner = RODEO_TRY(card.lock(channel, fmt::format("DMA channel {} of {}", channel, card.address().text())));

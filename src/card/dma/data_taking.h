@@ -15,7 +15,7 @@ unsigned dma_channels_of(CardType type);
 
 /// Takes the locks of all DMA channels of the card; the result holds them. Does not wait. Error card.locked, with the
 /// owner's process, if a channel has an owner.
-Result<std::vector<pci::ByteLock>> keep_others_from_reading(Card& card);
+Result<std::vector<pci::ByteLock>> lock_out_readers(Card& card);
 
 /// Advice for a card that sends no data: its generator is off, or the commands that show why.
 std::string advice_without_data(Card& card);

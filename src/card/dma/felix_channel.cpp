@@ -65,7 +65,7 @@ Result<void> FelixChannel::device_start() {
   const std::uint32_t packet = RODEO_TRY(packet_bytes(card_.function(), block_));
   RODEO_TRY(descriptor_.write(reg("dma_control"), packet / 4 | felix::kWrapAround.mask()));
   RODEO_TRY(descriptor_.write(reg("dma_read_pointer"), base_));
-  RODEO_TRY(descriptor_.see_every_lap());
+  RODEO_TRY(descriptor_.count_every_lap());
   if (settings_.source == DataSource::internal) {
     const auto generator = RODEO_TRY(card_.read64(reg("generator_control")));
     generator_was_off_ = (generator & 1U) == 0;
@@ -88,13 +88,13 @@ Result<std::uint64_t> FelixChannel::position() {
 
 Result<void> FelixChannel::read_position() {
   const std::uint64_t at = RODEO_TRY(position());
-  if (written_ > 0 || at != base_) return take_position(at);
+  if (written_ > 0 || at != base_) return apply_position(at);
   // The position is the same for no data and for a whole first lap; only the parity differs.
   const auto status = static_cast<std::uint32_t>(RODEO_TRY(descriptor_.read(reg("dma_status"))));
-  return felix::kEvenDma.of(status) != 0 ? take_position(base_ + ring_) : Result<void>{};
+  return felix::kEvenDma.of(status) != 0 ? apply_position(base_ + ring_) : Result<void>{};
 }
 
-Result<void> FelixChannel::take_position(std::uint64_t position) {
+Result<void> FelixChannel::apply_position(std::uint64_t position) {
   if (position == UINT64_MAX) RODEO_TRY(card_.check_answers());
   std::uint64_t offset = position - base_;
   if (offset == ring_ && written_ > 0) offset = 0;
@@ -174,7 +174,7 @@ Result<void> FelixChannel::stop_descriptor() {
   RODEO_TRY(device_silence());
   if (!before) return before;
   // The position of a disabled descriptor goes back to the start; on an emulated card it may stay at the end of the data.
-  if (const auto last = RODEO_TRY(position()); last != base_) RODEO_TRY(take_position(last));
+  if (const auto last = RODEO_TRY(position()); last != base_) RODEO_TRY(apply_position(last));
   // The ready queue has room for all superpages: it holds the whole ring.
   collect();
   if (!in_card_.empty() && written_ > collected_) {

@@ -40,7 +40,7 @@ class FelixChannel final : public DmaChannel {
   Result<void> stop_descriptor();
   Result<std::uint64_t> position();
   Result<void> read_position();
-  Result<void> take_position(std::uint64_t position);
+  Result<void> apply_position(std::uint64_t position);
   Result<void> write_read_pointer();
   void collect();
 

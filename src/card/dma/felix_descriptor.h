@@ -21,7 +21,7 @@ class FelixDescriptor {
 
   /// Call before enable(): makes every step back of the read pointer begin a new lap. By default only a step of more than 16
   /// MiB does, and the card would overwrite a smaller memory.
-  Result<void> see_every_lap() { return card_.write(card_registers::felix::reg("dma_pointer_gap"), 0); }
+  Result<void> count_every_lap() { return card_.write(card_registers::felix::reg("dma_pointer_gap"), 0); }
 
   /// Return when the descriptor runs or has stopped. Error card.timeout after two seconds in which the card answers.
   Result<void> enable() { return set(true); }

@@ -50,7 +50,7 @@ Result<void> FromHostChannel::start() {
   RODEO_TRY(descriptor_.write(reg("dma_control"),
                               felix::kFromHostTlpBytes / 4 | felix::kFromHost.mask() | felix::kWrapAround.mask()));
   RODEO_TRY(descriptor_.write(reg("dma_read_pointer"), base_));
-  RODEO_TRY(descriptor_.see_every_lap());
+  RODEO_TRY(descriptor_.count_every_lap());
   RODEO_TRY(card_.function().set_bus_master(true));
   running_ = true;
   return descriptor_.enable();

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kScaPatience{100};
 constexpr std::chrono::milliseconds kIcTime{10};  // duration of a write
 constexpr unsigned kSwtHighMost = 0xfff;
 
-constexpr std::uint32_t kNobody = 0xffffffff;  // the register has this value if no card answers
+constexpr std::uint32_t kNoOwner = 0xffffffff;  // the register has this value if no card answers
 constexpr std::uint32_t kIdle = 0;
 constexpr std::uint32_t kScaGo = 4;
 constexpr std::uint32_t kScaBusy = 1U << 31;
@@ -50,7 +50,7 @@ struct Cores {
 
   Result<std::uint32_t> read(const card_registers::Register& what) const {
     const std::uint32_t word = RODEO_TRY(card.read(what, row));
-    if (word == kNobody) return failed("the card does not answer");
+    if (word == kNoOwner) return failed("the card does not answer");
     return word;
   }
   Result<void> write(const card_registers::Register& what, std::uint32_t value) const {

@@ -305,7 +305,7 @@ std::string Keeper::status() const {
   return text + "]}";
 }
 
-void tell(int pipe, std::string_view text) {
+void write_to(int pipe, std::string_view text) {
   if (pipe < 0) return;
   [[maybe_unused]] const ssize_t written = ::write(pipe, text.data(), text.size());
   ::close(pipe);
@@ -334,10 +334,10 @@ Result<void> run_keeper(const KeeperSettings& settings) {
   if (const auto done = keeper.listen(); !done) {
     // Send the error in the protocol's form: the starting program shows it.
     const std::vector<std::byte> packet = encode(KeeperOperation::status, done.error());
-    tell(settings.ready, {reinterpret_cast<const char*>(packet.data()), packet.size()});
+    write_to(settings.ready, {reinterpret_cast<const char*>(packet.data()), packet.size()});
     return done;
   }
-  tell(settings.ready, "ready");
+  write_to(settings.ready, "ready");
   keeper.serve();
   return {};
 }

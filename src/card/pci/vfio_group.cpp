@@ -45,7 +45,7 @@ std::unexpected<Error> cannot_open(const std::string& path, unsigned group, int 
 }
 
 /// Devices of the group with another driver than vfio-pci: while any exists, the kernel does not open the group.
-std::string in_the_way(unsigned group) {
+std::string devices_in_use(unsigned group) {
   std::string names;
   for (const Address& address : functions_of_group(group)) {
     const auto function = find_function(address);
@@ -73,8 +73,8 @@ Result<VfioGroup> VfioGroup::open(unsigned number) {
     return failed("card.driver", fmt::format("cannot read the state of the group: {}", std::strerror(errno)), path, "");
   if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) {
     return failed(
-        "card.driver", fmt::format("the group cannot be used: the kernel uses these devices of it: {}", in_the_way(number)),
-        path,
+        "card.driver",
+        fmt::format("the group cannot be used: the kernel uses these devices of it: {}", devices_in_use(number)), path,
         "bind all devices of the group to vfio-pci, or unbind them; a card in a slot of its own has a group of its own");
   }
   const int container_fd = container.get();

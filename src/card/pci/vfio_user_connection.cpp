@@ -120,10 +120,11 @@ Result<VfioUserConnection::Answer> VfioUserConnection::ask(const wire::Request& 
   out_.request(id, request);
   const std::uint16_t command = wire::read_header(out_.bytes()).command;
   RODEO_TRY(send(out_.bytes(), fds));
-  return take(id, command, deadline);
+  return receive_answer(id, command, deadline);
 }
 
-Result<VfioUserConnection::Answer> VfioUserConnection::take(std::uint16_t id, std::uint16_t command, Deadline deadline) {
+Result<VfioUserConnection::Answer> VfioUserConnection::receive_answer(std::uint16_t id, std::uint16_t command,
+                                                                      Deadline deadline) {
   for (;;) {
     Answer answer;
     const auto header = RODEO_TRY(receive(deadline, answer.fds));
@@ -205,7 +206,8 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
     for (std::size_t i = 0; i < count; ++i) {
       RegionOperation& operation = operations[i];
       if (operation.write) continue;
-      const auto answer = take(read_ids_[next++], static_cast<std::uint16_t>(wire::Command::region_read), deadline);
+      const auto answer =
+          receive_answer(read_ids_[next++], static_cast<std::uint16_t>(wire::Command::region_read), deadline);
       if (!answer) return broken(answer.error().code, answer.error().what);
       const auto data = wire::decode_region_data(answer->payload);
       if (!data || data->size() != operation.bytes)

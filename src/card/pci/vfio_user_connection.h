@@ -60,7 +60,7 @@ class VfioUserConnection {
   /// True if a wait that began at this time has exceeded the present limit.
   bool too_long(Deadline began) const { return std::chrono::steady_clock::now() - began >= limit(); }
   /// Waits for the answer to one request.
-  Result<Answer> take(std::uint16_t id, std::uint16_t command, Deadline deadline);
+  Result<Answer> receive_answer(std::uint16_t id, std::uint16_t command, Deadline deadline);
   std::unexpected<Error> broken(std::string code, std::string what, const char* next = nullptr);
   Result<void> send(std::span<const std::byte> bytes, std::span<const int> fds);
   Result<formats::vfio_user::Header> receive(Deadline deadline, std::vector<base::UniqueFd>& fds);
