@@ -176,7 +176,7 @@ std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
     std::vector<LinkIndex> indices;
   };
   std::vector<Part> parts(channels_.size());
-  const std::vector<std::size_t> positions = links_.take(links, "the cards of this input");
+  const std::vector<std::size_t> positions = links_.select(links, "the cards of this input");
   for (std::size_t index = 0; index < positions.size(); ++index) {
     for (std::size_t e = 0; e < channels_.size(); ++e) {
       const auto& of = channels_[e].links;

@@ -55,7 +55,7 @@ class CardSpans {
     return number < published_.load(std::memory_order_acquire) ? &slots_[number & kMask] : nullptr;
   }
   /// Says that a walker has passed the span, or has dropped a page that pointed into it. Any thread.
-  static void let_go(Slot& slot) { slot.pending.fetch_sub(1, std::memory_order_release); }
+  static void release(Slot& slot) { slot.pending.fetch_sub(1, std::memory_order_release); }
   static void keep(Slot& slot) { slot.pending.fetch_add(1, std::memory_order_relaxed); }
 
   /// Returns spans that are no longer used to the card, and fetches new ones. Returns at once if another walker does it.

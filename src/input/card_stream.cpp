@@ -36,7 +36,7 @@ CardStream::CardStream(std::vector<Walk> walks, std::uint32_t max_chunk_bytes) :
 
 void CardStream::release(Page& page) noexcept {
   auto& own = static_cast<CardPage&>(page);
-  if (own.slot != nullptr) CardSpans::let_go(*own.slot);
+  if (own.slot != nullptr) CardSpans::release(*own.slot);
   free_.give_back(own);
 }
 
@@ -62,7 +62,7 @@ bool CardStream::step(Position& position, CardPage& page) {
   page.slot = slot;
   CardSpans::keep(*slot);
   if (position.at >= slot->span.bytes.size() || taken == 0) {
-    CardSpans::let_go(*slot);
+    CardSpans::release(*slot);
     ++position.number;
     position.at = 0;
   }
@@ -74,7 +74,7 @@ PollStatus CardStream::poll(Page*& out) {
     placed_ = true;
     (void)card::stay_at_card(place_);
   }
-  CardPage* page = free_.take();
+  CardPage* page = free_.acquire();
   if (page == nullptr) {
     // This stream cannot read now, but other readers' memory must return and a stop must continue.
     for (const Position& position : positions_) position.walk.spans->pump(base::steady_now_ns());
@@ -95,15 +95,15 @@ PollStatus CardStream::poll(Page*& out) {
       turn_ = turn_ + 1 == positions_.size() ? 0 : turn_ + 1;
       return deliver(*page, position, out);
     }
-    if (page->slot != nullptr) CardSpans::let_go(*page->slot);
+    if (page->slot != nullptr) CardSpans::release(*page->slot);
   }
   free_.put(*page);
   if (idle < positions_.size()) return PollStatus::empty;
-  return look_around() ? PollStatus::end : PollStatus::empty;
+  return check_cards() ? PollStatus::end : PollStatus::empty;
 }
 
 // True if no more data will come. Checks that all cards that are not held have shown all data up to their clocks.
-bool CardStream::look_around() {
+bool CardStream::check_cards() {
   bool finished = true;
   for (const Position& position : positions_) {
     if (position.held) position.walk.spans->pump(base::steady_now_ns());  // notices failures while the card is held

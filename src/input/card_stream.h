@@ -63,7 +63,7 @@ class CardStream final : public DataStream, public ChunkLimit {
 
   PollStatus deliver(CardPage& page, const Position& position, Page*& out);
   bool step(Position& position, CardPage& page);
-  bool look_around();
+  bool check_cards();
   void advance_clock();
 
   const std::uint32_t max_chunk_bytes_;

@@ -60,14 +60,14 @@ Result<std::optional<CardSpan>> DmaSpanSource::next() {
     last_exchange_ns_ = now;
   }
   auto span = RODEO_TRY(reader_->next());
-  if (!span) return stopped_ ? Result<std::optional<CardSpan>>{} : is_there();
+  if (!span) return stopped_ ? Result<std::optional<CardSpan>>{} : check_presence();
   silent_since_ns_ = 0;
   handed_.push({.superpage = span->superpage, .last = span->last});
   return span;
 }
 
 // The ring in plain memory looks the same for a removed card and for an idle one, so a silent card is asked now and then.
-Result<std::optional<CardSpan>> DmaSpanSource::is_there() {
+Result<std::optional<CardSpan>> DmaSpanSource::check_presence() {
   const std::uint64_t now = base::steady_now_ns();
   if (silent_since_ns_ == 0) silent_since_ns_ = now;
   if (now - silent_since_ns_ < kQuestionIntervalNs) return std::nullopt;

@@ -48,7 +48,7 @@ class DmaSpanSource final : public SpanSource {
 
   DmaSpanSource(std::shared_ptr<card::Card> card, card::DmaMemory memory);
 
-  Result<std::optional<CardSpan>> is_there();
+  Result<std::optional<CardSpan>> check_presence();
   std::optional<std::uint64_t> dropped_packets();
 
   std::shared_ptr<card::Card> card_;

@@ -27,7 +27,7 @@ EventFileInput::EventFileInput(const EventFileInputSettings& settings)
 
 std::unique_ptr<DataStream> EventFileInput::open(std::span<const Fid> links) {
   std::vector<PlayedLink> played;
-  for (const std::size_t position : links_.take(links, files_.files().front().path.string()))
+  for (const std::size_t position : links_.select(links, files_.files().front().path.string()))
     played.push_back(files_.links()[position]);
   return streams_.add(std::make_unique<EventStream>(files_, playback_, played));
 }

@@ -73,7 +73,7 @@ PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow, std::s
     if (std::error_code unknown; next.empty() || !std::filesystem::exists(path, unknown)) break;
   }
   std::set<PlayedLink> found;
-  for (const File& file : files_) look_through(file, found);
+  for (const File& file : files_) find_links(file, found);
   if (const auto whole = check(); !whole) throw SetupError(whole.error());
   if (damaged_ > 0) {
     base::log_warning("{}: damaged in {}; the intact events are played, and the run will not be GOOD", first.string(),
@@ -84,11 +84,11 @@ PlayedFiles::PlayedFiles(const std::filesystem::path& first, bool follow, std::s
                            events_ == 0 ? "the file has no event" : "the events have no chunk records of links",
                            first.string(), "`rodeo data list` shows its contents"});
   }
-  take_links(found, robs);
+  keep_links(found, robs);
 }
 
 // Takes the links of the wanted ROBs. An input has one link of each id.
-void PlayedFiles::take_links(const std::set<PlayedLink>& found, std::span<const std::uint32_t> robs) {
+void PlayedFiles::keep_links(const std::set<PlayedLink>& found, std::span<const std::uint32_t> robs) {
   const std::string name = files_.front().path.string();
   for (const std::uint32_t rob : robs) {
     if (std::ranges::find(found, SourceId{rob}, &PlayedLink::rob) == found.end()) {
@@ -117,7 +117,7 @@ Result<void> PlayedFiles::check() const {
 }
 
 // Takes the links from the header if it names them, else from every chunk.
-void PlayedFiles::look_through(const File& file, std::set<PlayedLink>& links) {
+void PlayedFiles::find_links(const File& file, std::set<PlayedLink>& links) {
   auto reader = storage::EventFileReader::open(file.mapped.bytes());
   if (!reader) {
     throw SetupError(

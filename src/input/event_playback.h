@@ -76,8 +76,8 @@ class PlayedFiles {
   Result<void> check() const;
 
  private:
-  void look_through(const File& file, std::set<PlayedLink>& links);
-  void take_links(const std::set<PlayedLink>& found, std::span<const std::uint32_t> robs);
+  void find_links(const File& file, std::set<PlayedLink>& links);
+  void keep_links(const std::set<PlayedLink>& found, std::span<const std::uint32_t> robs);
   void count(const formats::FullEventView& event, std::size_t bytes);
 
   std::vector<File> files_;

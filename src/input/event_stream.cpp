@@ -56,7 +56,7 @@ EventStream::EventStream(const PlayedFiles& files, const EventPlayback& playback
 }
 
 // Reads the header of the next event, if that was not done; false: there is no next event.
-bool EventStream::look_ahead() {
+bool EventStream::read_next_header() {
   while (!next_) {
     if (!reader_ && !begin_pass()) return false;
     const auto block = reader_->next();
@@ -107,7 +107,7 @@ bool EventStream::may_take(std::uint64_t now_ns) {
 }
 
 // Finds the chunks of the next event that belong to this stream.
-void EventStream::take(std::size_t& bytes) {
+void EventStream::append_event(std::size_t& bytes) {
   const Next next = *next_;
   next_.reset();
   const bool compressed = next.event.compression != Compression::none;
@@ -147,7 +147,7 @@ PollStatus EventStream::poll(Page*& out) {
   const bool planned = playback_.planned.load(std::memory_order_acquire);
   const std::uint64_t start = playback_.start_ns.load(std::memory_order_acquire);
   if (start == 0 && !planned) return PollStatus::empty;
-  EventPage* const page = free_.take();
+  EventPage* const page = free_.acquire();
   if (page == nullptr) return PollStatus::full;
   const std::uint64_t now = base::steady_now_ns();
   found_.clear();
@@ -163,7 +163,7 @@ PollStatus EventStream::poll(Page*& out) {
       ended_ = true;
       break;
     }
-    if (!look_ahead()) {
+    if (!read_next_header()) {
       ended_ = true;
       break;
     }
@@ -172,7 +172,7 @@ PollStatus EventStream::poll(Page*& out) {
       waits = true;
       break;
     }
-    take(bytes);
+    append_event(bytes);
   }
   const std::uint64_t reached = start + taken_due_ns_;
   clock_ns_ = std::max(clock_ns_, waits && playback_.timing != EventTiming::fast ? std::max(now, reached) : reached);

@@ -68,10 +68,10 @@ class EventStream final : public DataStream, public ChunkLimit {
     std::uint64_t due_ns = 0;
   };
 
-  bool look_ahead();
+  bool read_next_header();
   bool begin_pass();
   bool may_take(std::uint64_t now_ns);
-  void take(std::size_t& bytes);
+  void append_event(std::size_t& bytes);
   void fill(EventPage& page);
   void fill_list(EventPage& page);
   void restamp(std::span<std::byte> chunk, const Found& found);

@@ -43,7 +43,7 @@ FileInput::FileInput(const FileInputSettings& settings)
 std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
   std::vector<std::uint16_t> elinks;
   std::vector<std::uint32_t> link_ids;
-  for (const std::size_t position : links_.take(links, settings_.file.string())) {
+  for (const std::size_t position : links_.select(links, settings_.file.string())) {
     elinks.push_back(recording_.elinks()[position]);
     link_ids.push_back(links_.all()[position].default_link_id());
   }

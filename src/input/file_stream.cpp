@@ -88,7 +88,7 @@ PollStatus FileStream::poll(Page*& out) {
   if (start == 0 && !planned) return PollStatus::empty;
   const std::uint64_t now = playback_.rate_hz > 0 ? base::steady_now_ns() : 0;
   const std::uint64_t allowed = allowed_bytes(now, planned);
-  FilePage* page = free_.take();
+  FilePage* page = free_.acquire();
   if (page == nullptr) return PollStatus::full;
   PollStatus status = PollStatus::empty;
   for (int i = 0; i < kPagesWithoutChunks; ++i) {

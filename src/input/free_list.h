@@ -14,7 +14,7 @@ class FreeList {
   // For the owner.
 
   /// The next free page; nullptr if all are in use.
-  T* take() {
+  T* acquire() {
     collect();
     T* const item = own_;
     if (item == nullptr) return nullptr;

@@ -36,7 +36,8 @@ InternalDataGenerator::~InternalDataGenerator() {
 std::unique_ptr<DataStream> InternalDataGenerator::open(std::span<const Fid> links) {
   if (thread_.joinable()) throw std::runtime_error("The generator is running: streams are opened before it starts.");
   std::vector<LinkIndex> wanted;
-  for (const std::size_t position : links_.take(links, "the generator")) wanted.push_back(static_cast<LinkIndex>(position));
+  for (const std::size_t position : links_.select(links, "the generator"))
+    wanted.push_back(static_cast<LinkIndex>(position));
   return std::make_unique<StreamHandle>(generator_.add_stream(wanted));
 }
 

@@ -73,7 +73,7 @@ JoinedStream::~JoinedStream() {
 // ---- pages
 
 PollStatus JoinedStream::poll(Page*& out) {
-  take_back();
+  collect_returned();
   bool blocked = false;
   for (Source& source : sources_) {
     if (source.page == nullptr || (source.held && !given_up_)) continue;
@@ -112,7 +112,7 @@ bool JoinedStream::advance(Source& source, Page*& out) {
   while (source.at < runs.size()) {
     const ChunkRun& run = runs[source.at];
     if (source.first_taken || whole(run)) {
-      Stretch* const stretch = free_stretches_.take();
+      Stretch* const stretch = free_stretches_.acquire();
       if (stretch == nullptr) return false;
       std::size_t end = source.at + 1;
       if (std::exchange(source.first_taken, false)) {
@@ -236,8 +236,8 @@ void JoinedStream::release(Page& page) noexcept {
   free_stretches_.give_back(stretch);
 }
 
-void JoinedStream::take_back() {
-  while (Chunk* const chunk = returned_.take()) {
+void JoinedStream::collect_returned() {
+  while (Chunk* const chunk = returned_.acquire()) {
     out_chunks_.set(out_chunks_.get() - 1);
     out_bytes_.set(out_bytes_.get() - chunk->run.size);
     free_.push_back(chunk);

@@ -91,7 +91,7 @@ class JoinedStream final : public DataStream {
   void append(Chunk& chunk, const ChunkRun& part);
   void hand_out(Source& source, LinkIndex link, Page*& out);
   bool end_chunk(bool over, Page*& out);
-  void take_back();
+  void collect_returned();
   void trim();
 
   const Settings settings_;

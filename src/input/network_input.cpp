@@ -132,7 +132,7 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
 }
 
 std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
-  (void)links_.take(links, "the network");
+  (void)links_.select(links, "the network");
   std::vector<NetworkStream::Publisher> publishers;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < links.size(); ++i) {

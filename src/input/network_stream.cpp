@@ -38,10 +38,10 @@ NetworkStream::~NetworkStream() = default;
 
 void NetworkStream::release(Page& page) noexcept { returned_.give_back(static_cast<NetworkPage&>(page)); }
 
-void NetworkStream::take_back() {
-  NetworkPage* page = returned_.take();
+void NetworkStream::collect_returned() {
+  NetworkPage* page = returned_.acquire();
   if (page == nullptr) return;
-  for (; page != nullptr; page = returned_.take()) {
+  for (; page != nullptr; page = returned_.acquire()) {
     if (!page->of_network) continue;
     page->source->subscriber.give_back(page->slot);
     page->source->out.set(page->source->out.get() - 1);
@@ -50,14 +50,14 @@ void NetworkStream::take_back() {
 }
 
 PollStatus NetworkStream::poll(Page*& out) {
-  take_back();
+  collect_returned();
   ports_.poll([&](const transport::FabricPort& port, const transport::FabricPort::Event& event) {
     for (const auto& source : sources_) {
       if (source->subscriber.on_event(port, event)) return;
     }
   });
   const std::uint64_t now = base::steady_now_ns();
-  if (now - looked_ns_ >= kLookNs) look_around(now);
+  if (now - looked_ns_ >= kLookNs) check_publishers(now);
   // One page a turn: a publisher that always has data must not block the others.
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Source& source = *sources_[turn_];
@@ -73,7 +73,7 @@ PollStatus NetworkStream::poll(Page*& out) {
   return full ? PollStatus::full : PollStatus::empty;
 }
 
-void NetworkStream::look_around(std::uint64_t now_ns) {
+void NetworkStream::check_publishers(std::uint64_t now_ns) {
   looked_ns_ = now_ns;
   std::uint64_t connections = 0;
   std::uint64_t cut_off = 0;

@@ -135,8 +135,8 @@ class NetworkStream final : public DataStream, public ChunkLimit {
   void add_run(Source& source, NetworkPage& page, ChunkRun run, std::uint32_t count, bool pages_lost);
   void cut(Source& source, NetworkPage& page, std::size_t position);
   bool cut_last(Source& source, Page*& out);
-  void take_back();
-  void look_around(std::uint64_t now_ns);
+  void collect_returned();
+  void check_publishers(std::uint64_t now_ns);
   void note_refusals(std::uint64_t now_ns);
   void advance_clock(std::uint64_t now_ns);
 

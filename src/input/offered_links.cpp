@@ -15,7 +15,7 @@ void OfferedLinks::add(Fid link) {
   taken_.push_back(false);
 }
 
-std::vector<std::size_t> OfferedLinks::take(std::span<const Fid> wanted, std::string_view input) {
+std::vector<std::size_t> OfferedLinks::select(std::span<const Fid> wanted, std::string_view input) {
   if (wanted.empty()) throw std::runtime_error("A stream needs at least one link.");
   std::vector<bool> taken = taken_;
   std::vector<std::size_t> positions;

@@ -23,7 +23,7 @@ class OfferedLinks {
 
   /// Takes links for a stream and returns their positions in all(). `input`: its name in messages, "the generator". Throws
   /// std::runtime_error for an empty list, an unknown link, or a link that another stream has taken.
-  std::vector<std::size_t> take(std::span<const Fid> wanted, std::string_view input);
+  std::vector<std::size_t> select(std::span<const Fid> wanted, std::string_view input);
 
  private:
   std::vector<Fid> links_;

@@ -28,8 +28,8 @@ PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::
   }
 }
 
-PooledPage* PagePool::take() {
-  PooledPage* const page = free_.take();
+PooledPage* PagePool::acquire() {
+  PooledPage* const page = free_.acquire();
   if (page == nullptr) return nullptr;
   page->used_bytes = page->used_runs = page->used_entries = page->chunks = 0;
   page->payload_bytes = 0;

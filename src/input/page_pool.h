@@ -35,14 +35,14 @@ struct PageShape {
   std::uint32_t entries = 0;  ///< 0: the page has uniform runs only
 };
 
-/// The producer's thread calls take() and free_at_least(); any thread calls give_back().
+/// The producer's thread calls acquire() and free_at_least(); any thread calls give_back().
 class PagePool {
  public:
   /// Throws SetupError if there is not enough memory; the error names `purpose`.
   PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose);
 
   /// An empty page, or nullptr when all are in use.
-  PooledPage* take();
+  PooledPage* acquire();
 
   bool free_at_least(std::size_t pages) { return free_.at_least(pages); }
 

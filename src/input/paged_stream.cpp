@@ -29,7 +29,7 @@ PollStatus PagedStream::poll(Page*& page) {
 
 bool PagedStream::next_page() {
   close_page();
-  open_ = pool_.take();
+  open_ = pool_.acquire();
   return open_ != nullptr;
 }
 

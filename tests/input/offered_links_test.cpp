@@ -14,24 +14,24 @@ constexpr Fid kA{0x1000000000000000}, kB{0x1000000000010000}, kC{0x1000000000020
 
 TEST(OfferedLinks, AreGivenToOneStreamEach) {
   OfferedLinks links(std::vector<Fid>{kA, kB, kC});
-  EXPECT_THAT(links.take(std::vector<Fid>{kC, kA}, "the generator"), ElementsAre(2, 0));
-  EXPECT_THROW(links.take(std::vector<Fid>{kA}, "the generator"), std::runtime_error);
-  EXPECT_THAT(links.take(std::vector<Fid>{kB}, "the generator"), ElementsAre(1));
+  EXPECT_THAT(links.select(std::vector<Fid>{kC, kA}, "the generator"), ElementsAre(2, 0));
+  EXPECT_THROW(links.select(std::vector<Fid>{kA}, "the generator"), std::runtime_error);
+  EXPECT_THAT(links.select(std::vector<Fid>{kB}, "the generator"), ElementsAre(1));
 }
 
 TEST(OfferedLinks, AreLeftAsTheyWereByARequestThatCannotBeMet) {
   OfferedLinks links(std::vector<Fid>{kA, kB});
-  EXPECT_THROW(links.take({}, "the generator"), std::runtime_error);
-  EXPECT_THROW(links.take(std::vector<Fid>{kA, kA}, "the generator"), std::runtime_error);
+  EXPECT_THROW(links.select({}, "the generator"), std::runtime_error);
+  EXPECT_THROW(links.select(std::vector<Fid>{kA, kA}, "the generator"), std::runtime_error);
   try {
-    links.take(std::vector<Fid>{kA, kC}, "the generator");
+    links.select(std::vector<Fid>{kA, kC}, "the generator");
     ADD_FAILURE();
   } catch (const std::runtime_error& refused) {
     EXPECT_STREQ(refused.what(),
                  "There is no link 0x1000000000020000 in the generator: it has 2 links, 0x1000000000000000 to "
                  "0x1000000000010000.");
   }
-  EXPECT_THAT(links.take(std::vector<Fid>{kA, kB}, "the generator"), ElementsAre(0, 1));
+  EXPECT_THAT(links.select(std::vector<Fid>{kA, kB}, "the generator"), ElementsAre(0, 1));
 }
 
 }  // namespace
