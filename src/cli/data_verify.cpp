@@ -75,7 +75,9 @@ Outcome check(const DataFile& file, std::optional<std::uint64_t> given_seed, uns
                  : file.kind == FileKind::foreign     ? "foreign"
                                                       : "empty";
   outcome.bytes = file.bytes().size();
-  const auto twice = [&](std::uint64_t bytes) { storage::tell(progress, 2 * bytes); };  // event files are read twice, too
+  const auto twice = [&](std::uint64_t bytes) {
+    storage::add_progress(progress, 2 * bytes);
+  };  // event files are read twice, too
   if (file.kind == FileKind::event_file) {
     outcome.kind = "event_file";
     outcome.events = verify_event_file(file.bytes(), {.threads = threads, .progress = progress});

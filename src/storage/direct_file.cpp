@@ -43,7 +43,7 @@ Result<DirectFile> DirectFile::create(const std::string& path, const Settings& s
   return DirectFile(path, std::move(fd), direct, settings);
 }
 
-void DirectFile::go_through_cache() {
+void DirectFile::use_cache() {
   ::fcntl(descriptor(), F_SETFL, ::fcntl(descriptor(), F_GETFL) & ~O_DIRECT);
   direct_ = false;
 }
@@ -72,10 +72,10 @@ Room DirectFile::make_room(std::uint64_t bytes) {
     if (can_reserve_ && step_ == 0) return Room::full;
     step_ = step_ < kAlign ? 0 : step_ / 2;
   }
-  return look_for(bytes);
+  return check_space(bytes);
 }
 
-Room DirectFile::look_for(std::uint64_t bytes) {
+Room DirectFile::check_space(std::uint64_t bytes) {
   struct stat file{};
   // Space that was reserved earlier counts as used, too.
   const std::uint64_t taken =
@@ -100,7 +100,7 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EINVAL && direct_) {
       // open() accepted O_DIRECT but this write did not (an odd remainder after a short write): continue through the cache.
-      go_through_cache();
+      use_cache();
       continue;
     }
     if (n <= 0) {
@@ -127,7 +127,7 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
   return out;
 }
 
-void DirectFile::go_back_to(std::uint64_t offset) {
+void DirectFile::rewind_to(std::uint64_t offset) {
   written_ = offset;
   flushed_ = std::min(flushed_, offset);
 }
@@ -140,7 +140,7 @@ int DirectFile::sync() {
 }
 
 int DirectFile::finish(std::uint64_t size) {
-  if (direct_) go_through_cache();
+  if (direct_) use_cache();
   return ::ftruncate(descriptor(), static_cast<off_t>(size)) == 0 ? 0 : errno;
 }
 

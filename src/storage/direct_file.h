@@ -53,7 +53,7 @@ class DirectFile {
   Written write(std::span<const std::byte> block);
 
   /// The next block overwrites the file from `offset` on, a multiple of kAlign that was written before.
-  void go_back_to(std::uint64_t offset);
+  void rewind_to(std::uint64_t offset);
 
   /// Waits until everything written is on the disk. Returns the errno, or 0.
   int sync();
@@ -79,9 +79,9 @@ class DirectFile {
         settings_(settings),
         step_(settings.reserve_step) {}
 
-  void go_through_cache();
+  void use_cache();
   /// Used if space cannot be reserved: checks whether the disk has space for the file up to `bytes`, and a step ahead.
-  Room look_for(std::uint64_t bytes);
+  Room check_space(std::uint64_t bytes);
 
   std::string path_;
   base::UniqueFd fd_;

@@ -193,7 +193,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   for (const auto& piece : pieces) put(piece);
   put(checks);
   // If the last buffer was handed over with this event, the next buffer may store the end of the event, too.
-  if (filling_ == nullptr) filling_ = take_buffer();
+  if (filling_ == nullptr) filling_ = acquire_buffer();
   filling_->event_ends.push_back(encoder_.file_bytes());
   events_.fetch_add(1, std::memory_order_relaxed);
   return Outcome::taken;
@@ -202,7 +202,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
 void EventFileSequence::put(std::span<const std::byte> bytes) {
   unflushed_ = true;
   while (!bytes.empty()) {
-    if (filling_ == nullptr) filling_ = take_buffer();
+    if (filling_ == nullptr) filling_ = acquire_buffer();
     const std::size_t n = std::min(bytes.size(), buffer_bytes_ - filling_->used);
     std::memcpy(filling_->memory + filling_->used, bytes.data(), n);
     filling_->used += n;
@@ -221,7 +221,7 @@ void EventFileSequence::put_header_checks() {
   event_bytes_ += record.size();
   filling_->event_ends.pop_back();
   put(record);
-  if (filling_ == nullptr) filling_ = take_buffer();
+  if (filling_ == nullptr) filling_ = acquire_buffer();
   filling_->event_ends.push_back(encoder_.file_bytes());
 }
 
@@ -295,7 +295,7 @@ void EventFileSequence::finish(std::optional<Error> why) {
   thread_.join();
 }
 
-EventFileSequence::Buffer* EventFileSequence::take_buffer() {
+EventFileSequence::Buffer* EventFileSequence::acquire_buffer() {
   std::unique_lock lock(mutex_);
   if (free_.empty()) {
     waits_.fetch_add(1, std::memory_order_relaxed);
@@ -365,7 +365,7 @@ void EventFileSequence::write(Job& job) {
     Buffer& buffer = *job.buffer;
     // The carried bytes were written before; this buffer overwrites the block that contains them.
     const std::uint64_t before = file.digest.bytes() - buffer.carried;
-    if (buffer.carried > 0) file.file.go_back_to(before);
+    if (buffer.carried > 0) file.file.rewind_to(before);
     for (std::int64_t slept_ms = 0; slept_ms * 1'000'000 < delay_ns_.load(std::memory_order_relaxed); ++slept_ms)
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     const std::size_t padded = static_cast<std::size_t>(aligned(buffer.used));

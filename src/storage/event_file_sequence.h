@@ -116,7 +116,7 @@ class EventFileSequence {
   Error disk_full(const DirectFile& file) const;
   void put(std::span<const std::byte> bytes);
   void put_header_checks();
-  Buffer* take_buffer();
+  Buffer* acquire_buffer();
   void hand_over(Job job);
   void make_safe(OpenFile& file);
   std::string path_of(const std::string& name) const { return (settings_.directory / name).string(); }

@@ -15,7 +15,7 @@ void EventNumbers::found(std::optional<std::uint32_t> number, std::uint64_t offs
     ++(jump_ ? jump_->unnamed : unnamed_);
     return;
   }
-  if (jump_) settle(jumps_back() ? *number <= *last_ : *number > jump_->to + jump_->unnamed);
+  if (jump_) end_jump(jumps_back() ? *number <= *last_ : *number > jump_->to + jump_->unnamed);
   if (!last_) begin_near(*number - static_cast<std::uint32_t>(std::min<std::uint64_t>(unnamed_, *number - 1)));
   const std::uint64_t next = *last_ + unnamed_ + 1;
   if (*number > next || (*number < next && !confirmed_)) {
@@ -36,8 +36,8 @@ void EventNumbers::damaged(std::uint32_t number) {
 
 void EventNumbers::finish(const std::optional<FileEnd>& end, std::uint64_t offset, std::uint64_t unread) {
   if (jump_)
-    settle(jumps_back() ? end && end->blocks_in_sequence < *last_
-                        : jump_->damage || (end && end->blocks_in_sequence == jump_->to + jump_->unnamed));
+    end_jump(jumps_back() ? end && end->blocks_in_sequence < *last_
+                          : jump_->damage || (end && end->blocks_in_sequence == jump_->to + jump_->unnamed));
   if (!last_) return;
   const std::uint64_t last = end ? end->blocks_in_sequence : damaged_;
   if (last <= *last_ + unnamed_) return;
@@ -46,7 +46,7 @@ void EventNumbers::finish(const std::optional<FileEnd>& end, std::uint64_t offse
   if (believed) add_gap(last + 1, offset);
 }
 
-void EventNumbers::settle(bool believed) {
+void EventNumbers::end_jump(bool believed) {
   const bool back = jumps_back();
   const Jump jump = *std::exchange(jump_, std::nullopt);
   confirmed_ = confirmed_ || believed;

@@ -45,7 +45,7 @@ class EventNumbers {
 
   void begin_near(std::uint32_t number) { last_ = first_ = std::uint64_t{number} - 1; }
   bool jumps_back() const { return jump_->to <= *last_; }
-  void settle(bool believed);
+  void end_jump(bool believed);
   void add_gap(std::uint64_t next, std::uint64_t offset);
 
   formats::Findings& findings_;

@@ -67,7 +67,7 @@ class Diffing {
   Result<DiffReport> run(const Progress& progress) {
     records();
     while (true) {
-      while (const auto side = plan_.wants()) RODEO_TRY(take(*side, progress));
+      while (const auto side = plan_.wants()) RODEO_TRY(read_event(*side, progress));
       const auto together = plan_.next();
       if (together.empty()) break;
       compare(together);
@@ -112,11 +112,11 @@ class Diffing {
     for (const std::string& text : only_in(b, a)) of_file("free string", "", text);
   }
 
-  Result<void> take(std::size_t index, const Progress& progress) {
+  Result<void> read_event(std::size_t index, const Progress& progress) {
     Side& side = *sides_[index];
     const std::uint64_t before = side.reader.position();
     const auto next = side.reader.next();
-    tell(progress, side.reader.position() - before);
+    add_progress(progress, side.reader.position() - before);
     if (!next || !*next) {
       if (!next) side.ended_early = next.error().message();
       plan_.end(index);

@@ -125,7 +125,7 @@ Result<FilterReport> filter_files(const FilterSettings& settings, const Progress
     while (true) {
       const std::uint64_t before = file.position();
       const std::optional<WalkedEvent> event = RODEO_TRY(file.next());
-      tell(progress, file.position() - before);
+      add_progress(progress, file.position() - before);
       if (!event) break;
       count(FilterCounter::events_in);
       // The function must see every event, so that it and this loop stay in step.

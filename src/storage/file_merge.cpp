@@ -36,7 +36,7 @@ class Writer {
       }
       const std::uint64_t before = walk_->position();
       auto event = RODEO_TRY(walk_->next());
-      tell(progress, walk_->position() - before);
+      add_progress(progress, walk_->position() - before);
       if (event) return event;
       walk_.reset();
       ++at_;
@@ -66,7 +66,7 @@ class Merging {
 
   Result<void> run(const Progress& progress, const std::function<bool()>& stop) {
     while (true) {
-      while (const auto writer = plan_.wants()) RODEO_TRY(take(*writer, progress));
+      while (const auto writer = plan_.wants()) RODEO_TRY(read_event(*writer, progress));
       const auto together = plan_.next();
       if (together.empty()) break;
       RODEO_TRY(put(together));
@@ -86,7 +86,7 @@ class Merging {
     if (report_.named.size() < kNamed) report_.named.push_back(std::move(what));
   }
 
-  Result<void> take(std::size_t index, const Progress& progress) {
+  Result<void> read_event(std::size_t index, const Progress& progress) {
     Writer& writer = writers_[index];
     std::optional<WalkedEvent> event = RODEO_TRY(writer.next(progress));
     if (!event) {

@@ -76,14 +76,14 @@ class Scanner {
         at = behind_end(at);
       } else {
         std::size_t next = 0;
-        RODEO_TRY(take(at, next));
+        RODEO_TRY(save(at, next));
         if (next != 0) {
           known_up_to_ = next;
           end.reset();
         }
         at = next != 0 ? next : skip_to(at, search_.next(at + 1));
       }
-      tell(progress_, at - before);
+      add_progress(progress_, at - before);
       if (stop_ && stop_())
         return std::unexpected(
             Error{"data.interrupted", "interrupted: the new files were removed", "", "the file that was read is unchanged"});
@@ -111,7 +111,7 @@ class Scanner {
   }
 
   // Takes the block or bare event at `at`, if it is whole; `next`: the offset behind it, or 0.
-  Result<void> take(std::size_t at, std::size_t& next) {
+  Result<void> save(std::size_t at, std::size_t& next) {
     const std::span<const std::byte> rest = file_.subspan(at);
     const Decoded<Separator> separator = decode_separator(rest);
     if (separator) {

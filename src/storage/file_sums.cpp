@@ -37,9 +37,9 @@ FileSums file_sums(std::span<const std::byte> file, std::optional<std::size_t> c
   std::vector<FileSums> of_pieces(pieces);
   base::for_each_in_parallel(pieces, threads, [&](std::size_t i) {
     of_pieces[i] = {.adler32 = adler32(piece(i)), .crc32 = crc_digits ? crc32(piece(i)) : kCrc32Start};
-    tell(progress, piece(i).size());
+    add_progress(progress, piece(i).size());
   });
-  tell(progress, head);
+  add_progress(progress, head);
   for (std::size_t i = 0; i < pieces; ++i) {
     sums.adler32 = adler32_of_both(sums.adler32, of_pieces[i].adler32, piece(i).size());
     if (crc_digits) sums.crc32 = crc32_of_both(sums.crc32, of_pieces[i].crc32, piece(i).size());

@@ -88,7 +88,7 @@ void check_end(const EventFileReport& report, std::uint64_t position, std::uint3
 }
 
 // The reason why no record could be read at its place, as text.
-std::string why_it_ends(const DecodeError& error, bool at_end) {
+std::string end_reason(const DecodeError& error, bool at_end) {
   if (at_end) return "the file ends without an end record: it was not closed, or was cut";
   if (error.fault != DecodeFault::too_large) return error.what();
   return fmt::format("a data block of {} bytes starts here, but only {} are left: the file was cut, or the size is damaged",
@@ -118,7 +118,7 @@ class BatchedWalk {
       : reader_(reader), file_bytes_(file_bytes), report_(report) {}
 
   // False: no batch is left.
-  bool take(Batch& batch) {
+  bool next(Batch& batch) {
     const std::lock_guard lock(mutex_);
     if (ended_) return false;
     batch = {.index = taken_++, .blocks = {}, .wrong_headers = {}, .bytes = 0, .end = {}};
@@ -127,7 +127,7 @@ class BatchedWalk {
       ended_ = !next || !*next;
       if (!next) {
         const bool at_end = reader_.position() == file_bytes_;
-        batch.end = Finding{next.error().offset, why_it_ends(next.error(), at_end)};
+        batch.end = Finding{next.error().offset, end_reason(next.error(), at_end)};
         if (!at_end) report_.unread = batch.end;
       }
       if (ended_) break;
@@ -237,9 +237,9 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
   base::on_threads(std::clamp(options.threads, 1U, most), [&] {
     EventChecker checker(expectations);
     std::vector<std::byte> buffer;
-    for (Batch batch; walk.take(batch);) {
+    for (Batch batch; walk.next(batch);) {
       walk.put(batch.index, check(batch, *reader, checker, buffer));
-      tell(options.progress, batch.bytes);
+      add_progress(options.progress, batch.bytes);
     }
     walk.add(checker.totals());
   });

@@ -10,7 +10,7 @@ namespace rodeo::storage {
 /// May be empty.
 using Progress = std::function<void(std::uint64_t bytes)>;
 
-inline void tell(const Progress& progress, std::uint64_t bytes) {
+inline void add_progress(const Progress& progress, std::uint64_t bytes) {
   if (progress) progress(bytes);
 }
 

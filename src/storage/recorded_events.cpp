@@ -49,7 +49,7 @@ class TableMaker {
 
   /// Takes and empties the buffer. `id_of`: returns the id of a chunk, if it has one.
   template <typename IdOf>
-  void take(DecodeBuffer& buffer, std::span<const std::uint16_t> links, IdOf&& id_of) {
+  void add_all(DecodeBuffer& buffer, std::span<const std::uint16_t> links, IdOf&& id_of) {
     std::size_t part = 0;
     for (const ChunkRun& run : buffer.runs()) {
       for (std::uint32_t i = 0; i < run.count; ++i) {
@@ -169,10 +169,10 @@ Result<RecordingTable> read_block_recording(std::span<const std::byte> file, con
     for (std::size_t at = 0; at < blocks.size();) {
       if (++calls % 1024 == 0) between();
       at += decoder.decode(blocks.subspan(at, std::min(kBlocksAtOnce * format.block_bytes, blocks.size() - at)), buffer);
-      maker.take(buffer, elinks, id_of);
+      maker.add_all(buffer, elinks, id_of);
     }
     decoder.finish(buffer);
-    maker.take(buffer, elinks, id_of);
+    maker.add_all(buffer, elinks, id_of);
     if (decoder.counters().read(BlockCounter::oversize) != 0 && most == longest) continue;
     RecordingTable table = maker.group();
     for (std::size_t i = 0; i < kBlockCounters; ++i) {
@@ -242,7 +242,7 @@ Result<RecordingTable> read_page_dump(std::span<const std::byte> file, const std
   }
   DecodeBuffer buffer(room);
   const auto take = [&](const EndpointFrames& endpoint) {
-    maker.take(buffer, endpoint.numbers, [](std::span<const std::byte> bytes) {
+    maker.add_all(buffer, endpoint.numbers, [](std::span<const std::byte> bytes) {
       return bytes.size() >= kRdhBytes ? std::optional(Rdh::read(bytes.data()).orbit()) : std::nullopt;
     });
   };
