@@ -90,7 +90,7 @@ class Admission {
 
   /// Drops ids that were announced in the meantime.
   template <typename Untold>
-  void forget_told(Untold&& untold) {
+  void forget_announced(Untold&& untold) {
     std::erase_if(due_, [&](const auto& one) { return !untold(one.second) && settling_.erase(one.second) > 0; });
     std::erase_if(ready_, [&](const auto& one) { return !untold(one.first); });
   }

@@ -58,7 +58,7 @@ bool ClearBook::has_cleared(const Closed& batch, std::uint32_t readout) const {
   return (batch.done[readout / 64] >> (readout % 64) & 1) != 0;
 }
 
-void ClearBook::here(std::uint32_t readout) {
+void ClearBook::connected(std::uint32_t readout) {
   Readout& is = readouts_[readout];
   if (!is.lives) {
     is.lives = true;
@@ -70,7 +70,7 @@ void ClearBook::here(std::uint32_t readout) {
   is.told = begin_;
 }
 
-void ClearBook::away(std::uint32_t readout) { readouts_[readout].here = false; }
+void ClearBook::disconnected(std::uint32_t readout) { readouts_[readout].here = false; }
 
 void ClearBook::died(std::uint32_t readout) {
   Readout& is = readouts_[readout];

@@ -30,10 +30,10 @@ class ClearBook {
   };
   static constexpr std::uint64_t kNoId = UINT64_MAX;
 
-  /// One reported decision. The caller chooses `who` and `session`.
+  /// One reported decision. The caller chooses `node` and `session`.
   struct Entry {
     std::uint64_t id = kNoId;  ///< kNoId: nothing is to be cleared; the entry is over in its turn.
-    std::uint32_t who = 0;
+    std::uint32_t node = 0;
     std::uint32_t session = 0;
   };
 
@@ -55,9 +55,9 @@ class ClearBook {
   /// Adds a readout that must get the batches; it is away at first.
   std::uint32_t add_readout();
   /// Cases 3 and 5.
-  void here(std::uint32_t readout);
+  void connected(std::uint32_t readout);
   /// Case 2.
-  void away(std::uint32_t readout);
+  void disconnected(std::uint32_t readout);
   /// Case 4.
   void died(std::uint32_t readout);
   bool lives(std::uint32_t readout) const { return readouts_[readout].lives; }

@@ -11,7 +11,7 @@ void CommonSpan::ended(std::uint32_t readout) {
   if (one.first) end_ = std::min(end_, one.newest);
 }
 
-bool CommonSpan::look(std::uint64_t now_ns) {
+bool CommonSpan::check_time(std::uint64_t now_ns) {
   if (begin_) return false;
   const auto told = [](const Readout& one) { return one.first.has_value(); };
   if (std::ranges::none_of(readouts_, told)) return false;

@@ -49,12 +49,12 @@ class CommonSpan {
   void ended(std::uint32_t readout);
 
   /// Checks the time. True once, when the begin becomes known.
-  bool look(std::uint64_t now_ns);
+  bool check_time(std::uint64_t now_ns);
   /// Sets the end: the last number that all readouts have now.
   void stop();
 
   bool begin_known() const { return begin_.has_value(); }
-  Place of(std::uint64_t id) const {
+  Place place_of(std::uint64_t id) const {
     if (!begin_) return Place::unknown;
     if (id < *begin_) return Place::before;
     return id > end_ ? Place::after : Place::within;
@@ -73,7 +73,7 @@ class CommonSpan {
 
   const std::uint64_t wait_ns_;
   std::vector<Readout> readouts_;
-  std::uint64_t told_ns_ = UINT64_MAX;  // The time when look() first found a readout's first number.
+  std::uint64_t told_ns_ = UINT64_MAX;  // The time when check_time() first found a readout's first number.
   std::optional<std::uint64_t> begin_;
   std::uint64_t end_ = UINT64_MAX;
 };

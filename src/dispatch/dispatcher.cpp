@@ -44,7 +44,7 @@ Dispatcher::Dispatcher(const Dispatcher& other)
     counters_.add(static_cast<C>(i), other.counters_.read(static_cast<C>(i)));
 }
 
-std::uint32_t Dispatcher::take_slot(const Event& event) {
+std::uint32_t Dispatcher::acquire_slot(const Event& event) {
   const std::uint32_t slot = free_.back();
   free_.pop_back();
   slots_[slot] = Slot{.event = event};
@@ -58,7 +58,7 @@ Dispatcher::Offered Dispatcher::offer(const Event& event, Offer how) {
     return Offered::repeated;
   }
   if (room() == 0) return Offered::full;
-  const std::uint32_t slot = take_slot(event);
+  const std::uint32_t slot = acquire_slot(event);
   slots_[slot].state = State::waiting;
   slots_[slot].build_only = how.build_only;
   slots_[slot].ahead = how.turn == Offer::Turn::ahead;
@@ -71,7 +71,7 @@ bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, 
   std::uint32_t slot = table_.find(event.id);
   if (slot == EventTable::kNone) {
     if (free_.empty()) return false;
-    slot = take_slot(event);
+    slot = acquire_slot(event);
     counters_.add(C::adopted);
   } else {
     const Slot& had = slots_[slot];
@@ -79,7 +79,7 @@ bool Dispatcher::adopt(const Event& event, std::uint32_t node, bool build_only, 
     // If two nodes report an event, the node that only builds it got the event later.
     const bool stronger = had.state == State::assigned && build_only && !had.build_only;
     if (stronger) {
-      take_from_node(slot);
+      unassign(slot);
       timed_.remove(slots_, slot);
     } else if (had.state == State::again && had.node != node && had.build_only && !build_only) {
       return false;  // That node may have recorded it.
@@ -138,7 +138,7 @@ void Dispatcher::give_back(std::uint32_t node, std::uint64_t id, bool build_only
   if (slots_[slot].build_only != build_only) return;
   counters_.add(C::given_back);
   if (build_only) return wait_again(slot, true);  // A former node may have recorded it.
-  take_from_node(slot);
+  unassign(slot);
   timed_.remove(slots_, slot);
   slots_[slot].state = State::waiting;
   slots_[slot].ahead = false;
@@ -199,14 +199,14 @@ std::uint32_t Dispatcher::give(std::uint32_t node, std::uint64_t now_ns) {
   return slot;
 }
 
-void Dispatcher::take_from_node(std::uint32_t slot) {
+void Dispatcher::unassign(std::uint32_t slot) {
   const std::uint32_t node = slots_[slot].node;
   nodes_[node].slots.remove(slots_, slot);
   set(node);
 }
 
 void Dispatcher::wait_again(std::uint32_t slot, bool build_only) {
-  take_from_node(slot);
+  unassign(slot);
   timed_.remove(slots_, slot);
   slots_[slot].state = State::again;
   slots_[slot].build_only = build_only;
@@ -237,16 +237,16 @@ Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision
       if (of.node != node && !recorded(decision.verdict)) return late();
       [[fallthrough]];
     // Case 2. After a restart of the supervisor, the former supervisor may have assigned the event to the node.
-    case State::waiting: leave_queue(slot); return settle(slot, node, decision);
+    case State::waiting: leave_queue(slot); return apply(slot, node, decision);
     case State::assigned:
       if (of.node == node) {
         if (of.build_only && !decision.build_only) return late();  // Case 5.
       } else if (of.build_only || !recorded(decision.verdict)) {
         return late();  // Cases 3 and 4.
       }
-      take_from_node(slot);
+      unassign(slot);
       timed_.remove(slots_, slot);
-      return settle(slot, node, decision);  // Cases 1 and 4.
+      return apply(slot, node, decision);  // Cases 1 and 4.
   }
   return Said::unknown;
 }
@@ -254,10 +254,10 @@ Dispatcher::Said Dispatcher::decide(std::uint32_t node, const Decision& decision
 Dispatcher::Said Dispatcher::adopt_decision(std::uint32_t node, const Decision& decision) {
   if (knows(decision.id) || free_.empty()) return decide(node, decision);
   counters_.add(C::adopted);
-  return settle(take_slot({.id = decision.id}), node, decision);
+  return apply(acquire_slot({.id = decision.id}), node, decision);
 }
 
-Dispatcher::Said Dispatcher::settle(std::uint32_t slot, std::uint32_t node, const Decision& decision) {
+Dispatcher::Said Dispatcher::apply(std::uint32_t slot, std::uint32_t node, const Decision& decision) {
   slots_[slot].state = State::decided;
   slots_[slot].node = node;
   ++decided_;

@@ -207,15 +207,15 @@ class Dispatcher {
     std::uint32_t room = 0;
   };
 
-  std::uint32_t take_slot(const Event& event);
+  std::uint32_t acquire_slot(const Event& event);
   std::uint32_t at_once() const;
   std::uint32_t choose();
   std::uint32_t give(std::uint32_t node, std::uint64_t now_ns);
-  void take_from_node(std::uint32_t slot);
+  void unassign(std::uint32_t slot);
   void wait_again(std::uint32_t slot, bool build_only);
   void leave_queue(std::uint32_t slot);
   SlotQueue& next_queue();
-  Said settle(std::uint32_t slot, std::uint32_t node, const Decision& decision);
+  Said apply(std::uint32_t slot, std::uint32_t node, const Decision& decision);
   void set(std::uint32_t node);
   std::uint64_t draw(std::uint32_t below);
 

@@ -30,14 +30,14 @@ void NodeChoice::set_load(std::uint32_t node, std::uint32_t load) {
   }
 }
 
-std::uint32_t NodeChoice::from(std::uint32_t first, std::uint32_t most) const {
+std::uint32_t NodeChoice::search(std::uint32_t first, std::uint32_t most) const {
   if (tree_[1] == kFull) return kNone;
-  const std::uint32_t right = first < nodes_ ? right_of(first, most) : kNone;
-  return right != kNone ? right : right_of(0, most);
+  const std::uint32_t right = first < nodes_ ? leaf_from(first, most) : kNone;
+  return right != kNone ? right : leaf_from(0, most);
 }
 
 /// The first leaf from `first` on whose load is at most `most`.
-std::uint32_t NodeChoice::right_of(std::uint32_t first, std::uint32_t most) const {
+std::uint32_t NodeChoice::leaf_from(std::uint32_t first, std::uint32_t most) const {
   std::uint32_t at = leaves_ + first;
   // Climb until the next subtree to the right contains such a leaf.
   while (tree_[at] > most) {

@@ -27,13 +27,13 @@ class NodeChoice {
   bool any() const { return tree_[1] != kFull; }
 
   /// The first node with room from `first` on, around the ring; kNone if no node has room.
-  std::uint32_t next_with_room(std::uint32_t first) const { return from(first, kFull - 1); }
+  std::uint32_t next_with_room(std::uint32_t first) const { return search(first, kFull - 1); }
   /// The first of the least loaded nodes from `first` on, around the ring; kNone if no node has room.
-  std::uint32_t least_loaded(std::uint32_t first) const { return from(first, tree_[1]); }
+  std::uint32_t least_loaded(std::uint32_t first) const { return search(first, tree_[1]); }
 
  private:
-  std::uint32_t from(std::uint32_t first, std::uint32_t most) const;
-  std::uint32_t right_of(std::uint32_t first, std::uint32_t most) const;
+  std::uint32_t search(std::uint32_t first, std::uint32_t most) const;
+  std::uint32_t leaf_from(std::uint32_t first, std::uint32_t most) const;
 
   std::uint32_t nodes_ = 0;
   std::uint32_t leaves_ = 1;

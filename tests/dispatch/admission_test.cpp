@@ -90,7 +90,7 @@ TEST(Admission, WhatWasToldOfMeanwhileIsNoOrphan) {
   EXPECT_EQ(books.ask(10), (Ids{2, 3}));
   books.admission.answer(std::vector(2, Recorded::no));
   books.dispatcher.offer({.id = 2});
-  books.admission.forget_told(books.untold());
+  books.admission.forget_announced(books.untold());
   EXPECT_EQ(books.admission.untold(), 1U);
   books.admit();
   EXPECT_EQ(books.dispatcher.waiting(), 3U);
@@ -163,7 +163,7 @@ TEST(Admission, NoEventIsCountedTwiceAndEachComesIn) {
         books.dispatcher.cleared(id);
         held.erase(id);
       }
-      books.admission.forget_told(untold);
+      books.admission.forget_announced(untold);
       ASSERT_LE(over.size() + books.dispatcher.waiting() + books.admission.untold(), kIds);
     }
     EXPECT_EQ(books.dispatcher.counter(DispatchCounter::repeated_offers), 0U);

@@ -13,7 +13,7 @@ using namespace rodeo::dispatch;
 
 struct Book : ClearBook {
   explicit Book(std::uint32_t readouts = 1, Settings settings = {.count = 3, .after_ns = 100}) : ClearBook(settings) {
-    for (std::uint32_t i = 0; i < readouts; ++i) here(add_readout());
+    for (std::uint32_t i = 0; i < readouts; ++i) connected(add_readout());
   }
   void decided(std::uint64_t id, std::uint64_t now_ns = 0) { add({.id = id}, now_ns); }
   /// Sends a readout its next clears; returns the sequence numbers.
@@ -87,13 +87,13 @@ TEST(ClearBook, WaitsForAReadoutThatIsAwayAndTellsItAgain) {
   book.decided(1);
   book.flush(0, true);
   EXPECT_EQ(book.tell(0), Ids{0});
-  book.away(0);
+  book.disconnected(0);
   book.decided(2);
   book.flush(0, true);
   EXPECT_EQ(book.tell(0), Ids{});
   EXPECT_EQ(book.over(), Ids{});
   EXPECT_EQ(book.behind(0), 2U);
-  book.here(0);
+  book.connected(0);
   EXPECT_EQ(book.tell(0), (Ids{0, 1}));
 }
 
@@ -103,8 +103,8 @@ TEST(ClearBook, WhatItHasClearedItIsNotToldAgain) {
   book.flush(0, true);
   book.tell(0);
   book.answered(0, 0);
-  book.away(0);
-  book.here(0);
+  book.disconnected(0);
+  book.connected(0);
   EXPECT_EQ(book.tell(0), Ids{});
   EXPECT_EQ(book.tell(1), Ids{0});
 }
@@ -131,7 +131,7 @@ TEST(ClearBook, AReadoutThatLivesAgainIsToldWhatIsStillHere) {
   EXPECT_EQ(book.over(), Ids{1});
   book.decided(2);
   book.flush(0, true);
-  book.here(0);
+  book.connected(0);
   EXPECT_EQ(book.tell(0), Ids{1});
   book.answered(1, 1);
   EXPECT_EQ(book.over(), Ids{});
@@ -207,7 +207,7 @@ TEST(ClearBook, HoldsUnderAnyCourse) {
         case 7:
           here[r] = false;
           unanswered[r].clear();
-          book.away(r);
+          book.disconnected(r);
           if (random() % 2 == 0) {
             lives[r] = false;
             book.died(r);
@@ -216,13 +216,13 @@ TEST(ClearBook, HoldsUnderAnyCourse) {
         default:
           here[r] = lives[r] = true;
           unanswered[r].clear();
-          book.here(r);
+          book.connected(r);
       }
       take();
     }
     book.flush(now, true);
     for (std::uint32_t r = 0; r < kReadouts; ++r) {
-      book.here(r);
+      book.connected(r);
       lives[r] = true;
       for (const std::uint64_t batch : book.tell(r)) {
         cleared[batch].insert(r);

@@ -11,64 +11,64 @@ using Place = CommonSpan::Place;
 
 TEST(CommonSpan, BeginsWithTheFirstNumberThatAllReadoutsCanHave) {
   CommonSpan span(2, 100);
-  EXPECT_FALSE(span.look(0));
+  EXPECT_FALSE(span.check_time(0));
   span.first(0, 10);
-  EXPECT_FALSE(span.look(0));
-  EXPECT_EQ(span.of(10), Place::unknown) << "the other readout may begin later";
+  EXPECT_FALSE(span.check_time(0));
+  EXPECT_EQ(span.place_of(10), Place::unknown) << "the other readout may begin later";
   span.first(1, 40);
-  EXPECT_TRUE(span.look(1));
-  EXPECT_FALSE(span.look(2)) << "it is reported once";
-  EXPECT_EQ(span.of(39), Place::before);
-  EXPECT_EQ(span.of(40), Place::within);
-  EXPECT_EQ(span.of(UINT64_MAX), Place::within);
+  EXPECT_TRUE(span.check_time(1));
+  EXPECT_FALSE(span.check_time(2)) << "it is reported once";
+  EXPECT_EQ(span.place_of(39), Place::before);
+  EXPECT_EQ(span.place_of(40), Place::within);
+  EXPECT_EQ(span.place_of(UINT64_MAX), Place::within);
 }
 
 TEST(CommonSpan, AReadoutThatBringsNothingIsWaitedForAndNoLonger) {
   CommonSpan span(2, 100);
-  EXPECT_FALSE(span.look(1000));
+  EXPECT_FALSE(span.check_time(1000));
   span.first(0, 10);
-  EXPECT_FALSE(span.look(1050)) << "time counts from the first readout that has an event";
-  EXPECT_FALSE(span.look(1149));
-  EXPECT_TRUE(span.look(1150));
-  EXPECT_EQ(span.of(10), Place::within);
+  EXPECT_FALSE(span.check_time(1050)) << "time counts from the first readout that has an event";
+  EXPECT_FALSE(span.check_time(1149));
+  EXPECT_TRUE(span.check_time(1150));
+  EXPECT_EQ(span.place_of(10), Place::within);
   span.first(1, 900);
-  EXPECT_EQ(span.of(10), Place::within) << "events that were begun continue";
+  EXPECT_EQ(span.place_of(10), Place::within) << "events that were begun continue";
 }
 
 TEST(CommonSpan, DeadAndEndedReadoutsAreNotWaitedFor) {
   CommonSpan span(3, 100);
   span.first(0, 10);
   span.lives(1, false);
-  EXPECT_FALSE(span.look(0));
+  EXPECT_FALSE(span.check_time(0));
   span.ended(2);
-  EXPECT_TRUE(span.look(1));
-  EXPECT_EQ(span.of(1'000'000), Place::within) << "a readout that never had an event sets no end";
+  EXPECT_TRUE(span.check_time(1));
+  EXPECT_EQ(span.place_of(1'000'000), Place::within) << "a readout that never had an event sets no end";
 }
 
 TEST(CommonSpan, EndsWithTheLastNumberThatAllHave) {
   CommonSpan span(2, 100);
   for (const std::uint32_t readout : {0, 1}) span.first(readout, 10);
-  EXPECT_TRUE(span.look(0));
+  EXPECT_TRUE(span.check_time(0));
   span.newest(0, 50);
   span.newest(1, 70);
   span.ended(0);
-  EXPECT_EQ(span.of(50), Place::within);
-  EXPECT_EQ(span.of(51), Place::after);
+  EXPECT_EQ(span.place_of(50), Place::within);
+  EXPECT_EQ(span.place_of(51), Place::after);
   span.ended(1);
-  EXPECT_EQ(span.of(51), Place::after);
+  EXPECT_EQ(span.place_of(51), Place::after);
 }
 
 TEST(CommonSpan, AStopEndsItWithWhatAllHaveNow) {
   CommonSpan span(3, 100);
   for (const std::uint32_t readout : {0, 1}) span.first(readout, 10);
   span.lives(2, false);
-  EXPECT_TRUE(span.look(0));
+  EXPECT_TRUE(span.check_time(0));
   span.newest(0, 50);
   span.newest(1, 70);
   span.stop();
   span.newest(0, 90);
-  EXPECT_EQ(span.of(50), Place::within);
-  EXPECT_EQ(span.of(51), Place::after);
+  EXPECT_EQ(span.place_of(50), Place::within);
+  EXPECT_EQ(span.place_of(51), Place::after);
 }
 
 TEST(CommonSpan, AStopBeforeTheBeginIsKnownTakesWhatWasTold) {
@@ -76,20 +76,20 @@ TEST(CommonSpan, AStopBeforeTheBeginIsKnownTakesWhatWasTold) {
   one.first(0, 10);
   one.newest(0, 20);
   one.stop();
-  EXPECT_EQ(one.of(9), Place::before);
-  EXPECT_EQ(one.of(20), Place::within);
+  EXPECT_EQ(one.place_of(9), Place::before);
+  EXPECT_EQ(one.place_of(20), Place::within);
   CommonSpan none(2, 100);
   none.stop();
-  EXPECT_EQ(none.of(7), Place::before);
+  EXPECT_EQ(none.place_of(7), Place::before);
 }
 
 TEST(CommonSpan, AReadoutThatIsStartedAnewMovesNeitherEnd) {
   CommonSpan span(2, 100);
   for (const std::uint32_t readout : {0, 1}) span.first(readout, 10);
-  EXPECT_TRUE(span.look(0));
+  EXPECT_TRUE(span.check_time(0));
   span.started_anew(1);
   span.first(1, 500);
-  EXPECT_EQ(span.of(100), Place::within);
+  EXPECT_EQ(span.place_of(100), Place::within);
   Holders holders;
   holders.add(0);
   EXPECT_TRUE(span.all_have(100, holders)) << "the new one never had it";
@@ -117,7 +117,7 @@ TEST(CommonSpan, OnlyReadoutsThatMayHaveAnEventAreWaitedFor) {
 TEST(Admission, AnEventWithoutTriggerComesInWhenAllReadoutsHaveItOrAfterALimit) {
   CommonSpan span(2, 100);
   for (const std::uint32_t readout : {0, 1}) span.first(readout, 0);
-  ASSERT_TRUE(span.look(0));
+  ASSERT_TRUE(span.check_time(0));
   Dispatcher books({.capacity = 8});
   Admission admission({.most_untold = 8, .settle_ns = 100});
   const auto untold = [&](std::uint64_t id) { return !books.knows(id); };

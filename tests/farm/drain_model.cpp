@@ -82,7 +82,7 @@ std::shared_ptr<DrainModel::Supervisor> DrainModel::new_supervisor(const DrainSi
       .had = std::vector<std::uint32_t>(sizes.triggers),
       .clear_list = {}});
   for (std::uint32_t i = 0; i < sizes.nodes; ++i) (void)made->books.add_node();
-  for (std::uint32_t i = 0; i < sizes.readouts; ++i) made->clears.here(made->clears.add_readout());
+  for (std::uint32_t i = 0; i < sizes.readouts; ++i) made->clears.connected(made->clears.add_readout());
   return made;
 }
 
@@ -250,8 +250,8 @@ void DrainModel::restart_readout(std::uint32_t which) {
     own(node).collector.up(which, true);
   }
   Supervisor& supervisor = own(supervisor_);
-  supervisor.clears.away(which);
-  supervisor.clears.here(which);
+  supervisor.clears.disconnected(which);
+  supervisor.clears.connected(which);
   supervisor.span.started_anew(which);
   supervisor.said[which].clear();
 }
@@ -288,8 +288,8 @@ bool DrainModel::clear(std::uint32_t which) {
           supervisor.books.cleared(entry.id);
           if ((supervisor.told & bit(entry.id)) == 0) supervisor.left |= bit(entry.id);
         }
-        if (entry.who >= sizes_.nodes) return;
-        Node& node = own(nodes_[entry.who]);
+        if (entry.node >= sizes_.nodes) return;
+        Node& node = own(nodes_[entry.node]);
         if (node.session != entry.session || node.unsafe.empty()) return;
         node.unsafe.erase(node.unsafe.begin());
         --node.said;
@@ -309,11 +309,11 @@ bool DrainModel::survey_all_there_is(std::uint32_t which) {
   if (book.ended()) supervisor.span.ended(which);
   supervisor.said[which] =
       fmt::format("{},{},{}", book.first().value_or(9), book.has_newest() ? book.newest() : 9, book.ended());
-  (void)supervisor.span.look(0);
+  (void)supervisor.span.check_time(0);
   book.for_each_id([&](std::uint64_t id) {
     if (supervisor.books.knows(id)) return;
     if (over(id)) return supervisor.clear(id, UINT32_MAX, 0);
-    const Place place = supervisor.span.of(id);
+    const Place place = supervisor.span.place_of(id);
     if (place == Place::unknown) return;
     if (place != Place::within) {
       supervisor.left |= bit(id);
@@ -330,7 +330,7 @@ bool DrainModel::survey_all_there_is(std::uint32_t which) {
 bool DrainModel::untold_time() {
   const std::string before = text();
   Supervisor& supervisor = own(supervisor_);
-  (void)supervisor.span.look(kFarAway);
+  (void)supervisor.span.check_time(kFarAway);
   const auto asked = supervisor.admission.ask(kFarAway, [this](std::uint64_t id) { return untold(id); });
   supervisor.admission.answer(std::vector(asked.size(), dispatch::Admission::Recorded::no));
   return text() != before;
@@ -552,7 +552,7 @@ std::string DrainModel::wrong() const {
   const Dispatcher& books = supervisor_->books;
   if (!books.adds_up()) return "the books do not add up";
   dispatch::Admission admission = supervisor_->admission;
-  admission.forget_told([this](std::uint64_t id) { return untold(id); });
+  admission.forget_announced([this](std::uint64_t id) { return untold(id); });
   const std::uint64_t undecided = books.waiting() + books.assigned() + admission.untold();
   if (undecided > happened_) return "more events are undecided than triggers happened";
   return {};
@@ -594,7 +594,7 @@ std::string DrainModel::text() const {
   add(supervisor.admission.untold());
   if (sizes_.no_trigger) {
     for (std::uint64_t id = 0; id < sizes_.triggers; ++id) {
-      add(static_cast<std::uint64_t>(supervisor.span.of(id)));
+      add(static_cast<std::uint64_t>(supervisor.span.place_of(id)));
       add(untold(id) ? supervisor.found[id] : 0);
     }
     for (const std::string& said : supervisor.said) out += said + ';';
@@ -605,7 +605,7 @@ std::string DrainModel::text() const {
     const Supervisor::Clear& one = supervisor.clear_list[i];
     if (i > 0 && one.batch != supervisor.clear_list[i - 1].batch) ++batch;
     add(std::min<std::uint64_t>(one.id, 7) * 4 +
-        (one.who < sizes_.nodes && nodes_[one.who]->session == one.session ? one.who + 1 : 0));
+        (one.node < sizes_.nodes && nodes_[one.node]->session == one.session ? one.node + 1 : 0));
     add(batch * 4 + one.cleared + (one.batch == UINT64_MAX ? 40 : 0));
   }
   for (const auto& node : nodes_) {

@@ -128,16 +128,16 @@ class DrainModel {
     /// Contents of `clears` for text().
     struct Clear {
       std::uint64_t id = 0;
-      std::uint32_t who = 0;
+      std::uint32_t node = 0;
       std::uint32_t session = 0;
       std::uint64_t batch = UINT64_MAX;  // UINT64_MAX: the batch is open
       std::uint32_t cleared = 0;         // has a bit for each readout
     };
     std::vector<Clear> clear_list;
 
-    void clear(std::uint64_t id, std::uint32_t who, std::uint32_t session) {
-      clears.add({.id = id, .who = who, .session = session}, 0);
-      clear_list.push_back({.id = id, .who = who, .session = session});
+    void clear(std::uint64_t id, std::uint32_t node, std::uint32_t session) {
+      clears.add({.id = id, .node = node, .session = session}, 0);
+      clear_list.push_back({.id = id, .node = node, .session = session});
     }
   };
 

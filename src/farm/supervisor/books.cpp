@@ -74,7 +74,7 @@ bool Books::trigger(const dispatch::Event& event) {
 void Books::found(std::uint32_t readout, std::uint64_t id, std::uint64_t now_ns) {
   using Place = dispatch::CommonSpan::Place;
   if (has_trigger_) return admission.found(id, now_ns);
-  switch (span.of(id)) {
+  switch (span.place_of(id)) {
     case Place::unknown: unplaced_ = true; return;  // found() runs again when the begin is known.
     case Place::before: return outside(BooksCounter::before_common_start, id, now_ns);
     case Place::after: return outside(BooksCounter::after_common_end, id, now_ns);
@@ -96,7 +96,7 @@ std::vector<NamedCounter> Books::counters() const {
 }
 
 std::uint64_t Books::undecided() {
-  admission.forget_told([this](std::uint64_t id) { return held(id) == Held::orphan; });
+  admission.forget_announced([this](std::uint64_t id) { return held(id) == Held::orphan; });
   return dispatcher.waiting() + dispatcher.assigned() + admission.untold();
 }
 
@@ -116,7 +116,7 @@ void Books::settle(Dispatcher::Said said, std::uint32_t node, std::uint32_t sess
                    std::uint64_t now_ns) {
   const bool counted = said == Dispatcher::Said::counted;
   if (counted) decisions.add(decision.id, static_cast<dispatch::Verdict>(decision.verdict));
-  clears.add({.id = counted ? decision.id : ClearBook::kNoId, .who = node, .session = session}, now_ns);
+  clears.add({.id = counted ? decision.id : ClearBook::kNoId, .node = node, .session = session}, now_ns);
 }
 
 void Books::decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
@@ -134,7 +134,7 @@ void Books::decision_of_before(std::uint32_t node, std::uint32_t session, const 
 void Books::given_back(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, bool heard,
                        std::uint64_t now_ns) {
   if (heard) dispatcher.give_back(node, decision.id, decision.build_only());
-  clears.add({.id = ClearBook::kNoId, .who = node, .session = session}, now_ns);
+  clears.add({.id = ClearBook::kNoId, .node = node, .session = session}, now_ns);
 }
 
 bool Books::has(std::uint32_t node, const formats::AssignedEvent& event, std::uint64_t now_ns) {
@@ -144,7 +144,7 @@ bool Books::has(std::uint32_t node, const formats::AssignedEvent& event, std::ui
 void Books::recorded_before(std::uint64_t id, bool debug, std::uint64_t now_ns) {
   if (dispatcher.knows(id) || is_over(id)) return;
   const formats::EventDecision decision{.id = id, .verdict = debug ? formats::Verdict::debug : formats::Verdict::accepted};
-  settle(dispatcher.adopt_decision(kNobody, decision_of(decision)), kNobody, 0, decision, now_ns);
+  settle(dispatcher.adopt_decision(kNoNode, decision_of(decision)), kNoNode, 0, decision, now_ns);
 }
 
 }  // namespace rodeo::farm

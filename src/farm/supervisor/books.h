@@ -33,7 +33,7 @@ inline constexpr std::array<base::CounterInfo, 2> kBooksCounters{{
 /// One thread. Each report of a node, a readout or the trigger about an event has its function here.
 class Books {
  public:
-  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  static constexpr std::uint32_t kNoNode = UINT32_MAX;
 
   explicit Books(const SupervisorSettings& settings);
 
@@ -54,7 +54,7 @@ class Books {
   };
   Held held(std::uint64_t id) const { return dispatcher.knows(id) ? Held::known : is_over(id) ? Held::over : Held::orphan; }
   /// The event is over, but a readout still has it.
-  void clear_again(std::uint64_t id, std::uint64_t now_ns) { clears.add({.id = id, .who = kNobody}, now_ns); }
+  void clear_again(std::uint64_t id, std::uint64_t now_ns) { clears.add({.id = id, .node = kNoNode}, now_ns); }
 
   // Functions of nodes. Each decision becomes safe in its turn, whether it counts or not.
 
@@ -94,7 +94,7 @@ class Books {
     clears.take_over(
         [&](const dispatch::ClearBook::Entry& entry) {
           if (entry.id != dispatch::ClearBook::kNoId) leave(entry.id);
-          if (entry.who != kNobody) safe(entry.who, entry.session);
+          if (entry.node != kNoNode) safe(entry.node, entry.session);
         },
         [](std::uint64_t) {});
   }

@@ -39,7 +39,7 @@ void Readouts::poll(std::uint64_t now_ns) {
       ask_describe(i, now_ns);
       if (readouts_[i].more) tell_clears(i);
     }
-    if (follows_ && span_.look(now_ns)) survey(0);
+    if (follows_ && span_.check_time(now_ns)) survey(0);
   }
   if (std::exchange(batches_, clears_.batches_closed()) == clears_.batches_closed()) return;
   for (std::uint32_t i = 0; i < readouts_.size(); ++i) tell_clears(i);
@@ -64,20 +64,20 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
       messages_.push_back(fmt::format("readout {} is back", readout.name));
       watch_on(readout, now_ns);
     }
-    clears_.here(readout.number);
+    clears_.connected(readout.number);
     span_.lives(readout.number, true);
     readout.more = true;
   } else if (!connected && readout.connected) {
     readout.connected = readout.asked = false;
     readout.away_ns = now_ns;
-    clears_.away(readout.number);
+    clears_.disconnected(readout.number);
   }
   if (!readout.connected && clears_.lives(readout.number) &&
       now_ns - readout.away_ns > static_cast<std::uint64_t>(settings_.readout_grace.count()))
     silent(readout);
   if (readout.told_again_ns != 0 && now_ns >= readout.told_again_ns) {
     readout.told_again_ns = 0;
-    if (readout.connected && clears_.lives(readout.number)) clears_.here(readout.number);
+    if (readout.connected && clears_.lives(readout.number)) clears_.connected(readout.number);
     readout.more = true;
   }
 }
@@ -172,7 +172,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
     // The readout was silent and answers again.
     counters_.add(C::readouts_back);
     messages_.push_back(fmt::format("readout {} answers again", readout.name));
-    clears_.here(readout.number);
+    clears_.connected(readout.number);
     span_.lives(readout.number, true);
     readout.more = true;
     begin_survey(readout, 0);
@@ -198,7 +198,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
         clears_.answered(readout.number, pending.sequence);
       } else if (reply.outcome == Outcome::refused) {
         counters_.add(C::clears_refused);
-        clears_.away(readout.number);
+        clears_.disconnected(readout.number);
         readout.told_again_ns = now_ns + kAgainNs;
       } else if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) {
         silent(readout);
