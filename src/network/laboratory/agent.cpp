@@ -37,7 +37,7 @@ void say(const Json& object) {
   }
 }
 
-void say_values(const char* of, std::span<const std::uint64_t> values) {
+void print_values(const char* of, std::span<const std::uint64_t> values) {
   for (; !values.empty(); values = values.subspan(std::min(kValuesPerLine, values.size())))
     say(Json::object({{"values", of}, {"list", Json::array_of(values.first(std::min(kValuesPerLine, values.size())))}}));
 }
@@ -131,8 +131,8 @@ class Agent {
     const auto schedule = schedule_of(order.node, order.scenario, warm_up_seconds(order.scenario));
     const auto result = RODEO_TRY(node_.run(schedule, order.start_ns, order.scenario.duration_ns, order.drain_ns,
                                             order.scenario.traffic.events_in_flight, STDIN_FILENO));
-    say_values("latency_ns", result.latencies_ns);
-    say_values("lateness_ns", result.lateness_ns);
+    print_values("latency_ns", result.latencies_ns);
+    print_values("lateness_ns", result.lateness_ns);
     return Json::object({{"scheduled", result.scheduled},
                          {"requested", result.requested},
                          {"held", result.held},

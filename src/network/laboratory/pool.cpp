@@ -38,7 +38,7 @@ constexpr std::uint64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kMostAlpha = std::uint64_t{1} << 30;  // times the 8 GB of check(), this fits into 63 bits
 
 std::int16_t at(std::size_t offset) { return static_cast<std::int16_t>(offset); }
-std::int16_t at_port(std::uint32_t port) { return at(sizeof(State) + 8 * std::size_t{port}); }
+std::int16_t port_offset(std::uint32_t port) { return at(sizeof(State) + 8 * std::size_t{port}); }
 
 /// Sets r0 = this CPU's counters of the port, or 0. Overwrites r1 to r5.
 void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
@@ -93,7 +93,7 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
   const auto dropped = program.label();
   charge_of_frame(program, rules, state);
   program.move(r9, r6)
-      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before this frame
+      .atomic_add(r8, port_offset(port), r9, true)  // r9: held by the port before this frame
       .move(r2, r9)
       .add(r2, r6)  // r2: held with this frame
       .load(r3, r1, at(offsetof(Rules, port_limit)))
@@ -135,7 +135,7 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
   const auto refuse = [&](BpfProgram::Label label, std::size_t counter, bool took_shared) {
     program.here(label);
     if (took_shared) program.negate(r5).atomic_add(r8, at(offsetof(State, shared)), r5, false);
-    program.negate(r6).atomic_add(r8, at_port(port), r6, false);
+    program.negate(r6).atomic_add(r8, port_offset(port), r6, false);
     find_counters(program, counters, port);
     program.jump_if_zero(r0, dropped);
     add_to_counter(program, counter, 1);
@@ -157,8 +157,8 @@ BpfProgram releasing(int rules, int state, std::uint32_t port) {
       .negate(r6)
       .atomic_add(r8, at(offsetof(State, charged)), r6, false)
       .move(r9, r6)
-      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before this frame
-      .add(r6, r9)                              // r6: held with this frame
+      .atomic_add(r8, port_offset(port), r9, true)  // r9: held by the port before this frame
+      .add(r6, r9)                                  // r6: held with this frame
       .load(r4, r1, at(offsetof(Rules, dedicated)));
   shared_part(program, r6, r4);
   shared_part(program, r9, r4);

@@ -115,7 +115,7 @@ template <bool kTrain>
 void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time) {
   if (watching_ && time > interval_most_) interval_most_ = time;
   if (time <= most_to_send_) {
-    settle_maximum();
+    update_maximum();
     return;
   }
   most_to_send_ = time;
@@ -126,7 +126,7 @@ void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time)
 /// Computes the contents at the maximum while all packets are still in the memory. While the maximum rises with each
 /// arrival, only the last one is computed.
 template <bool kTrain>
-void SwitchMemory<kTrain>::settle_maximum() {
+void SwitchMemory<kTrain>::update_maximum() {
   if (settled_) return;
   settled_ = true;
   maximum_.frames = out_.bytes_in(most_to_send_);
@@ -135,12 +135,12 @@ void SwitchMemory<kTrain>::settle_maximum() {
 }
 
 template <bool kTrain>
-void SwitchMemory<kTrain>::look(Picoseconds now) {
+void SwitchMemory<kTrain>::measure(Picoseconds now) {
   // Try the cheap test first: without packets that have left completely, the bound may be low enough.
   for (Port& port : ports_) release(port, now);
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
   if ((by_time_ || sum_.frames <= frames_to_beat) && sum_.cells <= maximum_.cells) return;
-  settle_maximum();
+  update_maximum();
   const Occupancy there = occupancy(now);
   maximum_.cells = std::max(maximum_.cells, there.cells);
   if (by_time_) return;
@@ -153,8 +153,8 @@ void SwitchMemory<kTrain>::look(Picoseconds now) {
 }
 
 template <bool kTrain>
-std::uint64_t SwitchMemory<kTrain>::take_interval_maximum(Picoseconds now) {
-  settle_maximum();
+std::uint64_t SwitchMemory<kTrain>::reset_interval_maximum(Picoseconds now) {
+  update_maximum();
   std::uint64_t largest = interval_maximum_;
   if (by_time_) {
     largest = out_.bytes_in(interval_most_);
@@ -185,7 +185,7 @@ typename SwitchMemory<kTrain>::Verdict SwitchMemory<kTrain>::judge(std::uint64_t
 
 template <bool kTrain>
 std::uint64_t SwitchMemory<kTrain>::exact_shared(Picoseconds now, std::uint32_t asked, std::uint64_t& asked_used) {
-  settle_maximum();
+  update_maximum();
   std::uint64_t shared = 0;
   for (std::uint32_t i = 0; i < ports_.size(); ++i) {
     Port& port = ports_[i];
@@ -253,7 +253,7 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
   sum_.payload += bytes.payload;
   sum_.cells += bytes.cells;
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
-  if ((!by_time_ && sum_.frames > frames_to_beat) || (cells_count_ && sum_.cells > maximum_.cells)) look(now);
+  if ((!by_time_ && sum_.frames > frames_to_beat) || (cells_count_ && sum_.cells > maximum_.cells)) measure(now);
   return true;
 }
 
@@ -266,8 +266,8 @@ void SwitchMemory<kTrain>::arrive_ghost(Picoseconds now, std::uint32_t number, P
 }
 
 template <bool kTrain>
-typename SwitchMemory<kTrain>::Item SwitchMemory<kTrain>::take(std::uint32_t number) {
-  settle_maximum();
+typename SwitchMemory<kTrain>::Item SwitchMemory<kTrain>::pop(std::uint32_t number) {
+  update_maximum();
   Port& port = ports_[number];
   if (port.released == port.queue.first()) {
     leave(port, port.queue.front());

@@ -78,11 +78,11 @@ class SwitchMemory {
     const Port& p = ports_[port];
     return p.queue.empty() ? kNever : p.queue.front().time;
   }
-  /// Prefetches the data of next_departure() and take().
+  /// Prefetches the data of next_departure() and pop().
   void fetch(std::uint32_t port) const { __builtin_prefetch(ports_[port].queue.ahead(kAhead)); }
   /// The packet that leaves next; the queue must not be empty.
   const Item& next(std::uint32_t port) const { return ports_[port].queue.front(); }
-  Item take(std::uint32_t port);
+  Item pop(std::uint32_t port);
   /// For virtual output queues: decides which packets start to leave before `end`.
   void serve(std::uint32_t port, Picoseconds end);
   bool waits(std::uint32_t port) const { return ports_[port].waiting != 0; }
@@ -90,7 +90,7 @@ class SwitchMemory {
   /// The occupancy at `now`, which must not be before the latest arrival.
   Occupancy occupancy(Picoseconds now);
   /// The largest number of frame bytes since the last call; resets it.
-  std::uint64_t take_interval_maximum(Picoseconds now);
+  std::uint64_t reset_interval_maximum(Picoseconds now);
   void watch_intervals() { watching_ = true; }
 
   /// True if these numbers of bytes under way to all ports, and to one port, cannot reach a limit.
@@ -103,7 +103,7 @@ class SwitchMemory {
   }
 
   Occupancy maximum() {
-    settle_maximum();
+    update_maximum();
     return maximum_;
   }
   Picoseconds maximum_time() const { return maximum_time_; }
@@ -145,9 +145,9 @@ class SwitchMemory {
   void leave(Port& port, const Item& item);
   Occupancy part_sent(const Port& port, Picoseconds now) const;
   std::uint64_t exact_shared(Picoseconds now, std::uint32_t asked, std::uint64_t& asked_used);
-  void look(Picoseconds now);
+  void measure(Picoseconds now);
   void note_maximum(Picoseconds now, unsigned __int128 time);
-  void settle_maximum();
+  void update_maximum();
   /// The sum, over all ports, of the time that they still need to send.
   unsigned __int128 time_to_send(Picoseconds now);
   void extend(Port& port, Picoseconds last);

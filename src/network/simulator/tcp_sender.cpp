@@ -23,7 +23,7 @@ void TcpSender::update_busy() {
 }
 
 void TcpSender::emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs) {
-  if (!detailed_ && batches_ == kBatches && batch_[batches_ - 1].sent != now) go_into_detail();
+  if (!detailed_ && batches_ == kBatches && batch_[batches_ - 1].sent != now) switch_to_segments();
   if (detailed_) {
     reserve(nxt_ - una_ + count);
     const std::uint64_t sent = now << kTimeShift;
@@ -39,7 +39,7 @@ void TcpSender::emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs
 }
 
 /// Switches from batches to segments: a segment was lost, or the window releases a few segments at a time.
-void TcpSender::go_into_detail() {
+void TcpSender::switch_to_segments() {
   if (detailed_) return;
   detailed_ = true;
   std::uint32_t s = una_;
@@ -277,7 +277,7 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
     set_timer(tcp, now);
     return;
   }
-  go_into_detail();
+  switch_to_segments();
   const bool was_clean = sacked_ == 0 && lost_ == 0 && retransmitted_ == 0;
   const std::uint32_t lost_before = lost_;
   std::uint32_t delivered = 0;
@@ -410,7 +410,7 @@ void TcpSender::expire(const TcpParameters& tcp, Picoseconds now, SegmentRuns& r
   timer_ = Timer::none;
   deadline_ = kNever;
   if (una_ == nxt_) return;
-  go_into_detail();
+  switch_to_segments();
   if (timer == Timer::reordering) {
     mark_lost(now);
     if (state_ == State::open && lost_ > 0) {

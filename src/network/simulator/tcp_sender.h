@@ -100,7 +100,7 @@ class TcpSender {
 
   std::uint64_t& segment(std::uint32_t number) { return segments_[number]; }
   void reserve(std::uint32_t segments) { segments_.reserve(segments, una_, nxt_); }
-  void go_into_detail();
+  void switch_to_segments();
   Picoseconds sent_time(std::uint32_t number) const;
   void acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative, std::uint32_t at_once);
   void emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs);

@@ -33,13 +33,13 @@ void TrainRun::run() {
   const Picoseconds end = scenario_.duration_ns * kPicosecondsPerNanosecond;
   while (engine_->now() < end && !engine_->stopped()) {
     if (!engine_->in_trains()) {
-      go_on_in_packets();
+      continue_in_packets();
       continue;
     }
     engine_->run(std::max(engine_->now(), saved_.back().time) + interval_);
     if (engine_->stopped()) break;
     if (engine_->disturbed()) {
-      go_back();
+      restore();
     } else if (engine_->now() < end) {
       interval_ = std::min(2 * interval_, kLongestInterval);
       save(false);
@@ -47,11 +47,11 @@ void TrainRun::run() {
     }
   }
   if (!engine_->in_trains()) in_packets_ += engine_->now() - packets_since_;
-  tell(held_.size());
+  report(held_.size());
 }
 
 /// Reports samples that no return can change any more.
-void TrainRun::tell(std::size_t samples) {
+void TrainRun::report(std::size_t samples) {
   for (std::size_t i = 0; i < samples; ++i) observers_.occupancy(held_[i]);
   held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(samples));
 }
@@ -74,11 +74,11 @@ void TrainRun::forget_old() {
   const Picoseconds begin = begin_of_what_matters();
   while (saved_.size() > 1 && saved_[1].time <= begin) saved_.erase(saved_.begin());
   const std::size_t settled = saved_.front().held;
-  tell(settled);
+  report(settled);
   for (Saved& one : saved_) one.held -= settled;
 }
 
-void TrainRun::go_back() {
+void TrainRun::restore() {
   const Picoseconds packets_from = begin_of_what_matters();
   packets_at_least_ = engine_->mattered();
   while (saved_.back().time > packets_from && !saved_.back().exact) saved_.pop_back();
@@ -94,9 +94,9 @@ void TrainRun::go_back() {
                                                              : std::max(patience_ / 2, kLeastPatience);
 }
 
-void TrainRun::go_on_in_packets() {
+void TrainRun::continue_in_packets() {
   engine_->run(engine_->now() + patience_ / 4);
-  tell(held_.size());  // a run with packets never returns
+  report(held_.size());  // a run with packets never returns
   const Picoseconds now = engine_->now();
   if (engine_->stopped() || now < packets_at_least_ || now < engine_->mattered() + patience_ || !engine_->calm()) return;
   in_packets_ += now - packets_since_;

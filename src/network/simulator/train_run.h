@@ -40,9 +40,9 @@ class TrainRun {
 
   void save(bool exact);
   void forget_old();
-  void tell(std::size_t samples);
-  void go_back();
-  void go_on_in_packets();
+  void report(std::size_t samples);
+  void restore();
+  void continue_in_packets();
   Picoseconds begin_of_what_matters() const;
   std::unique_ptr<Engine> begin() const { return std::make_unique<Engine>(scenario_, mine_); }
 

@@ -8,7 +8,7 @@ namespace rodeo::network {
 /// True if all data under way and one more event certainly fit into the buffer. Otherwise losses are possible, which affect
 /// single packets.
 template <bool kTrain>
-bool SimulationEngine<kTrain>::goes_as_train(std::uint32_t node) const {
+bool SimulationEngine<kTrain>::sends_trains(std::uint32_t node) const {
   if (!in_trains_) return false;
   if (!count_in_network_) return true;
   const Rack& rack = racks_[rack_of(node)];
@@ -28,7 +28,7 @@ void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t numbe
     while (run.count > 0) {
       while (!before(run.first, flow.fragments.at(index).end)) ++index;
       const Fragment& fragment = flow.fragments.at(index);
-      const bool trains = kTrain && goes_as_train(node);
+      const bool trains = kTrain && sends_trains(node);
       std::uint32_t count = std::min(run.count, fragment.end - run.first);
       if (trains) count = std::min(count, piece_);
       const std::uint32_t last = run.first + count == fragment.end ? fragment.last_payload : sizes_.segment;
@@ -72,8 +72,8 @@ void SimulationEngine<kTrain>::train_to_card(Picoseconds now, std::uint32_t flow
   data_.sent_bytes += bytes.frames;
 }
 
-template bool SimulationEngine<false>::goes_as_train(std::uint32_t node) const;
-template bool SimulationEngine<true>::goes_as_train(std::uint32_t node) const;
+template bool SimulationEngine<false>::sends_trains(std::uint32_t node) const;
+template bool SimulationEngine<true>::sends_trains(std::uint32_t node) const;
 template void SimulationEngine<false>::hand_to_card(Picoseconds now, std::uint32_t flow);
 template void SimulationEngine<true>::hand_to_card(Picoseconds now, std::uint32_t flow);
 template void SimulationEngine<false>::train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run,

@@ -97,7 +97,7 @@ class SimulationEngine {
   void after_sender(std::uint32_t flow);
 
   // In cards.cpp:
-  bool goes_as_train(std::uint32_t node) const;
+  bool sends_trains(std::uint32_t node) const;
   void hand_to_card(Picoseconds now, std::uint32_t flow);
   void train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run, std::uint32_t last_payload);
 

@@ -55,7 +55,7 @@ void SimulationEngine<kTrain>::run_node(std::uint32_t number) {
         }
       }
     } else {
-      deliver(number, memory.take(port));
+      deliver(number, memory.pop(port));
       memory.fetch(port);
     }
   }

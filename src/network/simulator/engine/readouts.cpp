@@ -163,7 +163,7 @@ void SimulationEngine<kTrain>::answer(Picoseconds now, std::uint32_t number, std
   flow.sender.write(tcp_, now, segments, runs_);
   if (flow.sender.next() != flow.sender.written()) note(now);
   if (kTrain && segments <= piece_ && runs_.size() == 1 && runs_.front().count == segments &&
-      goes_as_train(node_of(number))) {
+      sends_trains(node_of(number))) {
     train_to_card(now, number, runs_.front(), flow.fragments.back().last_payload);
     runs_.clear();
   } else {

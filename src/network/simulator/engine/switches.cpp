@@ -88,7 +88,7 @@ void SimulationEngine<kTrain>::report_occupancy(std::uint32_t number, Picosecond
     OccupancySample sample;
     sample.time_ns = rack.reported / kPicosecondsPerNanosecond;
     sample.rack = number;
-    sample.max_bytes = rack.memory.take_interval_maximum(rack.reported);
+    sample.max_bytes = rack.memory.reset_interval_maximum(rack.reported);
     sample.last_bytes = rack.memory.occupancy(rack.reported).frames;
     sample.drops = rack.memory.drops().total() - rack.drops_reported;
     rack.drops_reported += sample.drops;
