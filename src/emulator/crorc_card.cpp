@@ -252,7 +252,7 @@ bool CrorcCard::work() {
   return any;
 }
 
-bool CrorcCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::receiving); }
+bool CrorcCard::is_idle() const { return std::ranges::none_of(channels_, &Channel::receiving); }
 
 bool CrorcCard::inject_card(const Fault& fault) { return fault.link < crorc::kLinks && channels_[fault.link].inject(fault); }
 

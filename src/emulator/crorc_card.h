@@ -21,7 +21,7 @@ class CrorcCard final : public PciFunction {
 
  protected:
   bool work() override;
-  bool at_rest() const override;
+  bool is_idle() const override;
   void cut_off() override;
   bool client_left(ClientId client) override;
   void reset_card() override;

@@ -212,7 +212,7 @@ void CruCard::close(Link& link) {
   superpages_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool CruCard::at_rest() const { return !dma_on_; }
+bool CruCard::is_idle() const { return !dma_on_; }
 
 bool CruCard::inject_card(const Fault& fault) {
   if (fault.kind == FaultKind::temperature) {

@@ -23,7 +23,7 @@ class CruCard final : public PciFunction {
 
  protected:
   bool work() override;
-  bool at_rest() const override;
+  bool is_idle() const override;
   void cut_off() override;
   bool client_left(ClientId client) override;
   void reset_card() override;
@@ -70,7 +70,7 @@ class CruCard final : public PciFunction {
   bool link_fed(unsigned number) const;
   bool link_active(unsigned number) const;
   bool frames_due(const Link& link) const;
-  void take_frames();
+  void accept_frames();
   void jump(std::uint64_t sequence);
   void catch_up(Link& link) const;
   bool frames_left() const;

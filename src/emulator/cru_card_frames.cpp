@@ -43,7 +43,7 @@ bool CruCard::frames_left() const {
 }
 
 /// A run that is switched off ends after all accepted triggers: other cards have these, too.
-void CruCard::take_frames() {
+void CruCard::accept_frames() {
   const bool taking = data_taking_ && !internal_;
   if (taking) standstill_.restart();
   const bool held = taking_.follow(taking ? TriggerTaking::Wanted::data : TriggerTaking::Wanted::pause);
@@ -208,8 +208,8 @@ bool CruCard::work() {
   }
   running_.store(dma_on_, std::memory_order_relaxed);
   if (!dma_on_ || !bus_master()) return false;
-  standstill_.look(now);
-  if (settings_.paced) take_frames();
+  standstill_.check(now);
+  if (settings_.paced) accept_frames();
   bool any = false;
   std::uint64_t slowest = frames_due_;
   std::uint64_t newest = frames_due_;

@@ -65,7 +65,7 @@ bool SlowControl::send_swt(std::uint32_t low, std::uint32_t medium, std::uint32_
   return true;
 }
 
-std::uint32_t SlowControl::take_swt() {
+std::uint32_t SlowControl::read_swt() {
   if (words_.empty()) return 0;
   taken_ = words_.front();
   words_.pop_front();
@@ -109,7 +109,7 @@ void CruCard::define_slow_control() {
     if (!taken) swt_words_lost_.fetch_add(1, std::memory_order_relaxed);
   });
   regs.on_read(cru::reg("swt_monitor"), [links](std::uint32_t row) { return (*links)[row].swt_waiting() << 16; });
-  regs.on_read(cru::reg("swt_read"), [links](std::uint32_t row) { return (*links)[row].take_swt(); });
+  regs.on_read(cru::reg("swt_read"), [links](std::uint32_t row) { return (*links)[row].read_swt(); });
   regs.on_read(cru::reg("swt_read_medium"), [links](std::uint32_t row) { return (*links)[row].swt_medium(); });
   regs.on_read(cru::reg("swt_read_high"), [links](std::uint32_t row) { return (*links)[row].swt_high(); });
   regs.on_write(cru::reg("slow_control_reset"), [links](std::uint32_t row, std::uint64_t value) {

@@ -33,7 +33,7 @@ class SlowControl {
   /// Returns false if there is no room.
   bool send_swt(std::uint32_t low, std::uint32_t medium, std::uint32_t high);
   std::uint32_t swt_waiting() const { return static_cast<std::uint32_t>(words_.size()); }
-  std::uint32_t take_swt();
+  std::uint32_t read_swt();
   std::uint32_t swt_medium() const { return taken_.medium; }
   std::uint32_t swt_high() const { return taken_.high; }
 

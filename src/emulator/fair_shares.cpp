@@ -90,7 +90,7 @@ bool FairShares::look(Member& member, std::uint64_t now_ns, std::uint64_t denied
   return ahead(member, now_ns);
 }
 
-void FairShares::take_turn(Member& member, std::uint64_t work) {
+void FairShares::wait_turn(Member& member, std::uint64_t work) {
   if (!worked(member, work)) return;
   for (unsigned waits = 0; look(member, base::steady_now_ns(), denied_ns()) && waits < kMostWaits; ++waits)
     std::this_thread::sleep_for(kWait);

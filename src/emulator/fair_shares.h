@@ -57,7 +57,7 @@ class FairShares {
   /// `denied_ns`: the total time that its thread has waited for a processor, from any start.
   bool look(Member& member, std::uint64_t now_ns, std::uint64_t denied_ns);
   /// Calls worked() and look() with the machine's clock; waits for some milliseconds at most.
-  void take_turn(Member& member, std::uint64_t work);
+  void wait_turn(Member& member, std::uint64_t work);
   /// Says that the member rests: no other waits for it until it works again. Costs nothing if it already rests.
   void rest(Member& member);
 

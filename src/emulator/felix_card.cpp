@@ -158,7 +158,7 @@ void FelixCard::reset_card() {
   cut_off();
 }
 
-bool FelixCard::obey_commands() {
+bool FelixCard::handle_commands() {
   bool any = false;
   const auto taken = [&](const card_registers::Register& reg) {
     if (at(reg).load(std::memory_order_relaxed) == 0) return false;
@@ -196,7 +196,7 @@ bool FelixCard::obey_commands() {
 }
 
 /// Publishes the counts of the source for other threads, and adds `triggers`.
-void FelixCard::keep_books(std::uint64_t triggers) {
+void FelixCard::publish_books(std::uint64_t triggers) {
   {
     const std::lock_guard lock(books_mutex_);
     books_ = source_.books();
@@ -208,8 +208,8 @@ void FelixCard::keep_books(std::uint64_t triggers) {
   bcids_shifted_.store(source_.bcids_shifted(), std::memory_order_relaxed);
 }
 
-bool FelixCard::obey() {
-  bool any = obey_commands();
+bool FelixCard::handle_requests() {
+  bool any = handle_commands();
   for (unsigned i = 0; i < felix::kDescriptors; ++i) any = update_channel(i) || any;
   return any;
 }
@@ -231,7 +231,7 @@ FelixCard::Wanted FelixCard::wanted() const {
 }
 
 /// False: the memory is full.
-bool FelixCard::look_for_room(std::uint64_t triggers) {
+bool FelixCard::check_room(std::uint64_t triggers) {
   const bool full = triggers == 0;
   if (full_.exchange(full, std::memory_order_relaxed) != full && full &&
       (interrupt_enable_.load(std::memory_order_relaxed) >> kBusyVector & 1U) != 0)
@@ -252,17 +252,17 @@ void FelixCard::write_blocks(std::uint64_t triggers, std::uint64_t now_ns, std::
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (channels_[i].running()) publish(i);
   }
-  keep_books(triggers);
+  publish_books(triggers);
   occupied_us_.store(source_.occupied_us(), std::memory_order_relaxed);
   triggers_->done(triggers);
 }
 
 bool FelixCard::work() {
-  bool any = obey();
+  bool any = handle_requests();
   const std::uint64_t now = base::steady_now_ns();
-  ending_.look(now);
+  ending_.check(now);
   links_come_up(now);
-  any = take_from_host(now) || any;
+  any = read_from_host(now) || any;
 
   const Wanted wanted = this->wanted();
   const bool ending = wanted == Wanted::end;
@@ -273,7 +273,7 @@ bool FelixCard::work() {
   if (wanted == Wanted::nothing || !bus_master() || idle) return ending ? end_cut_off() : any;
 
   const std::uint64_t most = triggers_that_fit();
-  const bool room = look_for_room(most);
+  const bool room = check_room(most);
   // There is no room for triggers, and a driver that waits for the end does not make any. Open blocks have reserved room.
   const bool hopeless = ending && (!room || ending_.ns() > kLongestEndNs);
   if (hopeless && !open_blocks_fit()) return end_cut_off();
@@ -294,7 +294,7 @@ bool FelixCard::work() {
   return last ? end_channels() : any;
 }
 
-bool FelixCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::running); }
+bool FelixCard::is_idle() const { return std::ranges::none_of(channels_, &Channel::running); }
 
 bool FelixCard::inject_card(const Fault& fault) {
   if (fault.kind == FaultKind::temperature) {
@@ -307,7 +307,7 @@ bool FelixCard::inject_card(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::link_down:
     case FaultKind::link_up:
-      lights_[link].obey(fault);
+      lights_[link].apply(fault);
       source_.set_up(link, lights_[link].up);
       registers().set(felix::reg("link_status"), (lights_[link].up ? 1U : 0U) | 2U, link);
       return true;

@@ -26,7 +26,7 @@ class FelixCard final : public PciFunction, private BlockSink {
 
  protected:
   bool work() override;
-  bool at_rest() const override;
+  bool is_idle() const override;
   void cut_off() override;
   bool client_left(ClientId client) override;
   void reset_card() override;
@@ -65,17 +65,17 @@ class FelixCard final : public PciFunction, private BlockSink {
   using Wanted = TriggerTaking::Wanted;
   Wanted wanted() const;
   void links_come_up(std::uint64_t now_ns);
-  bool take_from_host(std::uint64_t now_ns);
-  bool take_packet(const formats::FromHostPacket& packet, std::uint64_t now_ns);
+  bool read_from_host(std::uint64_t now_ns);
+  bool handle_packet(const formats::FromHostPacket& packet, std::uint64_t now_ns);
   bool room_to_loop_back(const formats::FromHostPacket& packet, unsigned to_host) const;
   std::uint64_t open_bytes(unsigned channel) const;
-  bool look_for_room(std::uint64_t triggers);
+  bool check_room(std::uint64_t triggers);
   void write_blocks(std::uint64_t triggers, std::uint64_t now_ns, std::uint64_t flush_begun_ns);
   bool end_channels();
 
   std::atomic_ref<std::uint64_t> at(const card_registers::Register& reg, unsigned index = 0);
-  bool obey();
-  bool obey_commands();
+  bool handle_requests();
+  bool handle_commands();
   bool update_channel(unsigned index);
   bool ends_in_order(unsigned index);
   bool end_cut_off();
@@ -92,7 +92,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::uint64_t triggers_that_fit() const;
   BlockFate block(unsigned link, std::span<const std::byte> block) override;
   void lost(unsigned link) override;
-  void keep_books(std::uint64_t triggers = 0);
+  void publish_books(std::uint64_t triggers = 0);
   void set_temperature(double celsius);
   void define_registers();
 

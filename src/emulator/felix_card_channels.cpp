@@ -204,7 +204,7 @@ bool FelixCard::room_to_loop_back(const formats::FromHostPacket& packet, unsigne
 }
 
 /// False: there is no room for the message that comes back.
-bool FelixCard::take_packet(const formats::FromHostPacket& packet, std::uint64_t now_ns) {
+bool FelixCard::handle_packet(const formats::FromHostPacket& packet, std::uint64_t now_ns) {
   const unsigned link = packet.elink >> 6;
   const unsigned elink = packet.elink & 0x3fU;
   if (link >= settings_.felix.links) {
@@ -226,7 +226,7 @@ bool FelixCard::take_packet(const formats::FromHostPacket& packet, std::uint64_t
 }
 
 /// Takes the host's packets for front-ends as fast as they arrive, up to a limit per turn. True if there were any.
-bool FelixCard::take_from_host(std::uint64_t now_ns) {
+bool FelixCard::read_from_host(std::uint64_t now_ns) {
   bool any = false;
   for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {
     Channel& channel = channels_[i];
@@ -243,7 +243,7 @@ bool FelixCard::take_from_host(std::uint64_t now_ns) {
           dma_faults_.fetch_add(1, std::memory_order_relaxed);
         } else if (const auto packet = formats::read_from_host(bytes, settings_.felix.from_host_length); !packet) {
           from_host_bad_packets_.fetch_add(1, std::memory_order_relaxed);
-        } else if (!take_packet(*packet, now_ns)) {
+        } else if (!handle_packet(*packet, now_ns)) {
           break;
         }
         from_host_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
@@ -263,7 +263,7 @@ bool FelixCard::take_from_host(std::uint64_t now_ns) {
     for (unsigned to_host = 0; to_host < felix::kToHostDescriptors; ++to_host) {
       if (channels_[to_host].running()) publish(to_host);
     }
-    keep_books();
+    publish_books();
   }
   return any;
 }

@@ -98,7 +98,7 @@ bool FelixCard::client_left(ClientId client) {
 
 void FelixCard::clear_source() {
   source_.clear();
-  keep_books();
+  publish_books();
 }
 
 }  // namespace rodeo::emulator

@@ -279,7 +279,7 @@ void FelixSource::append_ttc(std::span<const trigger::TriggerRange> triggers, Bl
 }
 
 /// Prepares the triggers for the links of this turn.
-void FelixSource::look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn) {
+void FelixSource::prepare(std::span<const trigger::TriggerRange> triggers, unsigned turn) {
   headers_.clear();
   l1ids_.clear();
   for (const trigger::TriggerRange& range : triggers) {
@@ -297,7 +297,7 @@ void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockS
   now_ns_ = now_ns;
   oldest_ns_ = std::min(oldest_ns_, now_ns);
   for (unsigned turn = 0; turn < settings_.links_per_group; ++turn) {
-    look_at(triggers, turn);
+    prepare(triggers, turn);
     if (headers_.empty()) continue;
     // Serves one E-link after the other, so that its open block stays in the nearest cache.
     for (std::size_t i = turn; i < detector_elinks_; i += settings_.links_per_group) {

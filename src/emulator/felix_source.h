@@ -134,7 +134,7 @@ class FelixSource {
   std::size_t append_wholes(Elink& elink, std::size_t first, std::size_t bytes);
   std::size_t append_wholes(Elink& elink, std::size_t first);
   void append_provable(Elink& elink, BlockSink& sink);
-  void look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn);
+  void prepare(std::span<const trigger::TriggerRange> triggers, unsigned turn);
   void push_faulty(Elink& elink, std::size_t trigger, std::size_t bytes, BlockSink& sink);
   std::uint64_t faulty_header(ChunkFaults& faults, std::uint64_t header, std::uint64_t key);
   void append_ttc(std::span<const trigger::TriggerRange> triggers, BlockSink& sink);

@@ -13,7 +13,7 @@ struct LinkLight {
   std::uint64_t up_at_ns = 0;  // time at which the light comes back by itself; 0: never
 
   /// Applies the faults link_down and link_up.
-  void obey(const Fault& fault) {
+  void apply(const Fault& fault) {
     up = fault.kind == FaultKind::link_up;
     up_at_ns =
         !up && fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;

@@ -26,13 +26,13 @@ PciFunction::PciFunction(Identity identity, EmulatedCardSettings settings, const
       registers_(map, copies) {
   for (const auto& bar : bars) regions_[bar.bar].bytes = bar.bytes;
   regions_[kConfigRegion].bytes = ConfigSpace::kBytes;
-  look_at_configuration();
+  copy_configuration();
 }
 
 PciFunction::~PciFunction() = default;
 
 /// Copies the values that the DMA thread needs.
-void PciFunction::look_at_configuration() {
+void PciFunction::copy_configuration() {
   bus_master_.store(config_.bus_master(), std::memory_order_relaxed);
   max_payload_.store(config_.max_payload(), std::memory_order_relaxed);
   max_read_request_.store(config_.max_read_request(), std::memory_order_relaxed);
@@ -92,15 +92,15 @@ void PciFunction::run() {
   while (!stop_.load(std::memory_order_relaxed)) {
     while (work_waiting_.load(std::memory_order_relaxed) > 0 && !stop_.load(std::memory_order_relaxed)) ::sched_yield();
     const unsigned seen = knocks_.load();
-    bool worked = false, at_rest = true;
+    bool worked = false, is_idle = true;
     {
       const std::lock_guard lock(work_mutex_);
       worked = !gone_ && work();
-      at_rest = gone_ || (!worked && this->at_rest());
+      is_idle = gone_ || (!worked && this->is_idle());
     }
     if (worked) {
       backoff.reset();
-    } else if (at_rest && identity_.idle == base::IdlePolicy::sleep) {
+    } else if (is_idle && identity_.idle == base::IdlePolicy::sleep) {
       rest(seen);
     } else {
       backoff.idle();
@@ -145,7 +145,7 @@ void PciFunction::write(ClientId client, unsigned region, std::uint64_t offset, 
     {
       const std::lock_guard lock(mutex_);
       wants_reset = config_.write(offset, bytes);
-      look_at_configuration();
+      copy_configuration();
     }
     knock();
     if (wants_reset) reset();
@@ -185,7 +185,7 @@ void PciFunction::reset() {
 void PciFunction::reset_locked() {
   const std::lock_guard lock(mutex_);
   config_.reset();
-  look_at_configuration();
+  copy_configuration();
   registers_.restore();
   reset_card();
 }

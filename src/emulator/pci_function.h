@@ -104,7 +104,7 @@ class PciFunction : public Device {
   /// After a turn without work: true if no work can come before a register is written. The thread then sleeps. Writes to
   /// registers that are plain memory cannot wake the thread, so it looks at them once a millisecond while there are clients.
   /// On the DMA thread.
-  virtual bool at_rest() const = 0;
+  virtual bool is_idle() const = 0;
   /// Ends all writing, and releases the triggers; data in progress are counted as cut off. The DMA thread is not in work(),
   /// and does not enter it before reset_card(). Called with mutex() held.
   virtual void cut_off() = 0;
@@ -155,7 +155,7 @@ class PciFunction : public Device {
   void rest(unsigned seen);
   void knock();
   void reset_locked();
-  void look_at_configuration();
+  void copy_configuration();
   void leave();
 
   Identity identity_;

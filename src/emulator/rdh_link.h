@@ -57,7 +57,7 @@ struct RdhLink : LinkLight {
   bool inject(const Fault& fault) {
     switch (fault.kind) {
       case FaultKind::link_down:
-      case FaultKind::link_up: obey(fault); return true;
+      case FaultKind::link_up: apply(fault); return true;
       case FaultKind::bad_packet_counter: source.skip_packet_counter(); return true;
       case FaultKind::corrupt_rdh: source.corrupt_header(); return true;
       case FaultKind::truncated_page: source.truncate_page(); return true;

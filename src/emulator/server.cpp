@@ -88,7 +88,7 @@ void Server::order(Order order) {
 void Server::unplug() { order(Order::unplug); }
 void Server::plug() { order(Order::plug); }
 
-void Server::obey() {
+void Server::handle_commands() {
   const Order order = order_.load(std::memory_order_acquire);
   if (order == Order::unplug && endpoint_) {
     drop_all();
@@ -110,7 +110,7 @@ void Server::run() {
     if ((fds[0].revents & POLLIN) != 0) {
       wake_.clear();
       bury();
-      obey();
+      handle_commands();
       continue;  // the listener may be gone
     }
     if (fds[1].revents != 0) accept_clients();
@@ -213,12 +213,12 @@ void Server::converse(Client& client) {
     if (got.bytes == 0) continue;  // interrupted by a signal
     session.received(got.bytes, fds);
     std::uint64_t messages = 0;
-    while (session.take_message()) {
+    while (session.handle_message()) {
       ++messages;
       if (session.reply_bytes() > kSendAbove) reply();
     }
     if (session.reply_bytes() > 0) reply();
-    shares_.take_turn(client.share, messages);
+    shares_.wait_turn(client.share, messages);
   }
   (void)::shutdown(socket, SHUT_RDWR);
   shares_.rest(client.share);

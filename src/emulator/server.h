@@ -54,7 +54,7 @@ class Server {
   void converse(Client& client);
   void bury();
   void drop_all();
-  void obey();
+  void handle_commands();
 
   enum class Order : std::uint8_t { none, unplug, plug, stop };
   void order(Order order);

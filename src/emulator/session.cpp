@@ -92,7 +92,7 @@ void VfioUserSession::collect_fds(std::uint64_t at) {
   std::erase_if(arrivals_, [&](const Arrival& arrival) { return arrival.at <= at; });
 }
 
-bool VfioUserSession::take_message() {
+bool VfioUserSession::handle_message() {
   if (over_ || end_ - begin_ < kHeaderBytes) return false;
   const Header header = read_header(std::span(in_).subspan(begin_));
   if (header.size < kHeaderBytes || header.size > kMaxMessage || !header.is_command()) {

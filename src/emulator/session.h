@@ -40,7 +40,7 @@ class VfioUserSession {
   /// that begins in this read, or to the last one that takes descriptors, if there is one.
   void received(std::size_t bytes, base::ReceivedFds& fds);
   /// Handles the next complete message; false if there is none, or over().
-  bool take_message();
+  bool handle_message();
   /// True if the connection must end once its replies are sent.
   bool over() const { return over_; }
   void end() { over_ = true; }

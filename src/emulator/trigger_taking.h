@@ -54,7 +54,7 @@ class TriggerTaking {
 /// Time in which this process ran. Between two looks at most ten milliseconds count, because a stopped process uses no time.
 class OwnTime {
  public:
-  void look(std::uint64_t now_ns) {
+  void check(std::uint64_t now_ns) {
     ns_ += std::min(now_ns - std::min(now_ns, looked_ns_), kLongestTurnNs);
     looked_ns_ = now_ns;
   }

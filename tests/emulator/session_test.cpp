@@ -72,7 +72,7 @@ class SessionTest : public ::testing::Test {
       session_.received(some, fds);
       bytes = bytes.subspan(some);
     }
-    while (session_.take_message()) {
+    while (session_.handle_message()) {
     }
   }
 

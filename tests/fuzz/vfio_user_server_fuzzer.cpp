@@ -135,7 +135,7 @@ class Play {
       std::copy_n(bytes.begin(), some, room.begin());
       session.received(some, client.held_fds);
       bytes = bytes.subspan(some);
-      while (session.take_message()) {
+      while (session.handle_message()) {
         if (session.reply_bytes() > 65536) take_replies(client);
       }
       take_replies(client);
