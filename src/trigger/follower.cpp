@@ -127,14 +127,14 @@ void TriggerFollower::run() {
     if (socket) {
       follow(TriggerConnection(std::move(*socket)));
     } else {
-      say_lost(socket.error().what);
+      log_loss(socket.error().what);
     }
     wait(kAgain);
   }
 }
 
 /// Logs each reason once.
-void TriggerFollower::say_lost(const std::string& why) {
+void TriggerFollower::log_loss(const std::string& why) {
   bool had = false;
   {
     const std::lock_guard lock(mutex_);
@@ -165,7 +165,7 @@ void TriggerFollower::follow(TriggerConnection connection) {
                              .seed = settings_.seed,
                              .system = settings_.system,
                              .name = settings_.name}))
-    return say_lost("it is gone");
+    return log_loss("it is gone");
   auto heard = Clock::now();
   auto told = heard;
   auto looked = heard;
@@ -188,17 +188,17 @@ void TriggerFollower::follow(TriggerConnection connection) {
       here = connection.receive();
       for (;;) {
         auto message = connection.next();
-        if (!message) return say_lost(std::string("it sent ") + std::string(message.error()));
+        if (!message) return log_loss(std::string("it sent ") + std::string(message.error()));
         if (!*message) break;
-        if (!on_message(connection, **message, why)) return say_lost(why);
+        if (!on_message(connection, **message, why)) return log_loss(why);
         heard = Clock::now();
       }
     }
     const auto now = Clock::now();
-    if (!here) return say_lost("the connection has ended");
-    if (now - heard > timeout_) return say_lost(fmt::format("nothing has arrived from it for {} ms", timeout_.count()));
+    if (!here) return log_loss("the connection has ended");
+    if (now - heard > timeout_) return log_loss(fmt::format("nothing has arrived from it for {} ms", timeout_.count()));
     const bool heartbeat = now - told >= kHeartbeat;
-    if (!tell(connection, heartbeat)) return say_lost("the connection has ended");
+    if (!send_state(connection, heartbeat)) return log_loss("the connection has ended");
     if (heartbeat) told = now;
   }
 }
@@ -210,7 +210,7 @@ State TriggerFollower::state() const {
   return state;
 }
 
-bool TriggerFollower::tell(TriggerConnection& connection, bool heartbeat) {
+bool TriggerFollower::send_state(TriggerConnection& connection, bool heartbeat) {
   State now;
   {
     const std::lock_guard lock(mutex_);

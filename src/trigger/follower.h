@@ -54,9 +54,9 @@ class TriggerFollower final : public TriggerHub {
   bool on_greeting(TriggerConnection& connection, const protocol::Greeting& greeting, std::string& why);
   bool on_triggers(const protocol::Triggers& triggers, std::string& why);
   void refused_for(const std::string& why);
-  bool tell(TriggerConnection& connection, bool heartbeat);
+  bool send_state(TriggerConnection& connection, bool heartbeat);
   protocol::State state() const;
-  void say_lost(const std::string& why);
+  void log_loss(const std::string& why);
   void wait(std::chrono::milliseconds time);
 
   const TriggerFollowerSettings settings_;

@@ -75,7 +75,7 @@ void TriggerServer::run() {
     authority_.advance(base::steady_now_ns());
     for (Peer& peer : peers_) {
       if (peer.gone) continue;
-      if (!peer.connection.flush() || (!peer.name.empty() && !tell(peer))) {
+      if (!peer.connection.flush() || (!peer.name.empty() && !send_triggers(peer))) {
         drop(peer, "it is gone");
         continue;
       }
@@ -209,7 +209,7 @@ void TriggerServer::on_state(Peer& peer, const State& state) {
 }
 
 /// Sends all new triggers. False: the peer is gone.
-bool TriggerServer::tell(Peer& peer) {
+bool TriggerServer::send_triggers(Peer& peer) {
   bool all = false;
   while (!all && peer.connection.unsent_bytes() <= kMostUnsent) {
     const std::uint64_t now = base::steady_now_ns();

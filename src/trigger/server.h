@@ -70,7 +70,7 @@ class TriggerServer {
   void on_state(Peer& peer, const protocol::State& state);
   bool admit(Peer& peer);
   bool refuse(Peer& peer, protocol::Reason reason, std::string why);
-  bool tell(Peer& peer);
+  bool send_triggers(Peer& peer);
   bool send(Peer& peer, bool answers_hold);
   void complain(Peer& peer, std::string_view what);
   void drop(Peer& peer, std::string_view why);
