@@ -213,7 +213,7 @@ Table links_of(const std::vector<transport::BusEntry>& entries, std::chrono::mil
   Table table(
       {{"link", "fid"}, {"publisher", "publisher"}, {"host", "host"}, {"page [B]", "page_bytes"}, {"alive", "alive"}});
   for (const transport::BusEntry& entry : entries) {
-    const bool alive = transport::lives(entry, patience);
+    const bool alive = transport::is_alive(entry, patience);
     for (const Fid link : entry.links) {
       table.add_row({formats::to_text(link), entry.name, entry.host, entry.page_bytes,
                      Cell(alive, alive ? "yes" : "no", alive ? Style::good : Style::bad)});
@@ -239,7 +239,7 @@ Table publishers_of(const std::vector<transport::BusEntry>& entries, std::chrono
     std::string providers;
     for (const std::string& one : entry.providers) providers += (providers.empty() ? "" : ",") + one;
     const double age = std::max(now - entry.unix_time, 0.0);
-    const bool alive = transport::lives(entry, patience);
+    const bool alive = transport::is_alive(entry, patience);
     table.add_row({entry.name, Cell(entry.service.empty() ? Json() : Json(entry.service), purpose_of(entry)), entry.host,
                    entry.pid, fmt::format("{}:{}", entry.address, entry.port),
                    Cell(entry.links.size(), entry.service.empty() && !entry.trigger_list ? "" : "-"),

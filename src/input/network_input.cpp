@@ -62,7 +62,7 @@ std::string_view router_of(std::string_view publisher) { return publisher.substr
 std::vector<transport::BusEntry> living(const std::filesystem::path& bus) {
   std::vector<transport::BusEntry> entries = need(transport::read_bus(bus)).entries;
   std::erase_if(entries, [](const transport::BusEntry& entry) {
-    return !transport::somebody_answers(entry.address, entry.port, std::chrono::milliseconds{500});
+    return !transport::accepts_connections(entry.address, entry.port, std::chrono::milliseconds{500});
   });
   return entries;
 }

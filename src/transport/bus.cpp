@@ -270,7 +270,7 @@ Result<Advertisement> Advertisement::put(const std::filesystem::path& bus, BusEn
   if (::mkdir(bus.c_str(), 0700) != 0 && errno != EEXIST)
     return no_bus(bus, fmt::format("cannot make the bus: {}", std::strerror(errno)));
   const auto there = read_entry(file);
-  if (there && !is_ours(*there, entry) && lives(*there, kPatience)) {
+  if (there && !is_ours(*there, entry) && is_alive(*there, kPatience)) {
     return std::unexpected(
         Error{"transport.name_taken",
               fmt::format("another publisher has the name {}: {}, process {} on {}, answers at {} port {}", entry.name,
@@ -326,7 +326,7 @@ Result<BusReading> read_bus(const std::filesystem::path& bus) {
   return reading;
 }
 
-Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const std::string& name) {
+Result<std::optional<BusEntry>> find_entry(const std::filesystem::path& bus, const std::string& name) {
   RODEO_TRY(check_runtime_directory(bus));
   if (!is_name(name)) return std::nullopt;
   const std::filesystem::path file = bus / (name + std::string(kExtension));
@@ -336,11 +336,11 @@ Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const 
   return entry;
 }
 
-bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience) {
+bool accepts_connections(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience) {
   return static_cast<bool>(connected_to(address, port, std::chrono::steady_clock::now() + patience));
 }
 
-bool lives(const BusEntry& entry, std::chrono::milliseconds patience) {
+bool is_alive(const BusEntry& entry, std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   base::UniqueFd connected = connected_to(entry.address, entry.port, deadline);
   if (!connected) return false;

@@ -83,14 +83,14 @@ struct BusReading {
 Result<BusReading> read_bus(const std::filesystem::path& bus);
 
 /// The entry of this name; nothing if it is missing. Errors transport.bus, transport.bus_entry.
-Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const std::string& name);
+Result<std::optional<BusEntry>> find_entry(const std::filesystem::path& bus, const std::string& name);
 
 /// True if a process accepts connections at this numerical address. Blocks for up to `patience`.
-bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience);
+bool accepts_connections(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience);
 
 /// True if the process of an entry lives: a process accepts connections there and does not name another instance. A silent
 /// process counts as alive: it may be busy. Blocks for up to `patience`.
-bool lives(const BusEntry& entry, std::chrono::milliseconds patience);
+bool is_alive(const BusEntry& entry, std::chrono::milliseconds patience);
 
 /// Compares the entry's instance with `instance`, which the process at the entry's address named in its HELLO. Error
 /// transport.closed: they differ.

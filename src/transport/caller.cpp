@@ -33,7 +33,7 @@ Result<void> Caller::call(const BusEntry& entry, const std::string& secret, std:
 
 Result<bool> Caller::on_greeting(const formats::ControlMessage& message) {
   std::vector<std::byte> reply;
-  const auto taken = handshake_->take(message, reply);
+  const auto taken = handshake_->on_message(message, reply);
   socket.say(reply);
   RODEO_TRY(taken);
   return handshake_->done();

@@ -29,7 +29,7 @@ class Caller {
   Result<void> call(const BusEntry& entry, const std::string& secret, std::uint64_t instance,
                     ControlSocket::Peer peer = ControlSocket::Peer::reads);
   const BusEntry& entry() const { return entry_; }
-  /// Reads a message of the handshake and answers it. True: the handshake is done. Errors: those of Handshake::take().
+  /// Reads a message of the handshake and answers it. True: the handshake is done. Errors: those of Handshake::on_message().
   Result<bool> on_greeting(const formats::ControlMessage& message);
   /// Error transport.closed: the entry belongs to another process than the one at its address.
   Result<void> check_instance() const { return transport::check_instance(entry_, handshake_->peer().instance); }

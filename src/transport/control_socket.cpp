@@ -136,7 +136,7 @@ void ControlSocket::flush() {
   out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent.bytes));
 }
 
-void ControlSocket::say_no_more() {
+void ControlSocket::end_output() {
   flush();
   (void)::shutdown(socket_.get(), SHUT_WR);
 }
@@ -147,7 +147,7 @@ bool ControlSocket::peer_is_gone() const {
 }
 
 void ControlSocket::wait(std::chrono::milliseconds patience) const {
-  pollfd one{.fd = socket_.get(), .events = static_cast<short>(all_said() ? POLLIN : POLLIN | POLLOUT), .revents = 0};
+  pollfd one{.fd = socket_.get(), .events = static_cast<short>(all_sent() ? POLLIN : POLLIN | POLLOUT), .revents = 0};
   (void)::poll(&one, 1, static_cast<int>(patience.count()));
 }
 

@@ -48,12 +48,12 @@ class ControlSocket {
   void say(const formats::ControlMessage& message);
   void say(const std::vector<std::byte>& encoded);
   void flush();
-  bool all_said() const { return out_.empty(); }
+  bool all_sent() const { return out_.empty(); }
   /// Waits until bytes arrive, until unsent bytes can be sent, or until the time is over.
   void wait(std::chrono::milliseconds patience) const;
 
   /// Ends our direction; the peer's messages can still be received.
-  void say_no_more();
+  void end_output();
   bool is_open() const { return static_cast<bool>(socket_); }
   /// -1 after the socket is closed.
   int descriptor() const { return socket_.get(); }

@@ -16,7 +16,7 @@ class FabricPorts {
  public:
   explicit FabricPorts(std::string listen = {}, PortSize size = PortSize::few) : listen_(std::move(listen)), size_(size) {}
   /// Opens the port at first use. Errors: those of open_fabric().
-  Result<FabricPort*> of(const std::string& provider);
+  Result<FabricPort*> port(const std::string& provider);
 
   /// Passes the events of all ports to `take`, which must not poll. False: there may be more events.
   template <typename Take>

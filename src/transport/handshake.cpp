@@ -39,12 +39,12 @@ Handshake::Handshake(Side side, ControlHello own, std::string secret)
 
 void Handshake::begin(std::vector<std::byte>& out) { append_control(out, own_); }
 
-Result<void> Handshake::take(const ControlMessage& message, std::vector<std::byte>& out) {
-  if (const auto* refusal = std::get_if<ControlRefuse>(&message)) return take_refusal(*refusal);
+Result<void> Handshake::on_message(const ControlMessage& message, std::vector<std::byte>& out) {
+  if (const auto* refusal = std::get_if<ControlRefuse>(&message)) return on_refusal(*refusal);
   const auto* hello = std::get_if<ControlHello>(&message);
-  if (hello != nullptr && state_ == State::hello) return take_hello(*hello, out);
+  if (hello != nullptr && state_ == State::hello) return on_hello(*hello, out);
   const auto* proof = std::get_if<ControlProof>(&message);
-  if (proof != nullptr && state_ == State::proof) return take_proof(*proof, out);
+  if (proof != nullptr && state_ == State::proof) return on_proof(*proof, out);
   return refuse({"transport.protocol",
                  fmt::format("the first message of the {} is not a handshake", name_of(other(side_))),
                  {},
@@ -52,7 +52,7 @@ Result<void> Handshake::take(const ControlMessage& message, std::vector<std::byt
                 out);
 }
 
-Result<void> Handshake::take_hello(const ControlHello& hello, std::vector<std::byte>& out) {
+Result<void> Handshake::on_hello(const ControlHello& hello, std::vector<std::byte>& out) {
   peer_ = hello;
   const std::string_view us = name_of(side_);
   const std::string_view them = name_of(other(side_));
@@ -76,7 +76,7 @@ Result<void> Handshake::take_hello(const ControlHello& hello, std::vector<std::b
   return {};
 }
 
-Result<void> Handshake::take_proof(const ControlProof& proof, std::vector<std::byte>& out) {
+Result<void> Handshake::on_proof(const ControlProof& proof, std::vector<std::byte>& out) {
   if (!same(proof, proof_of(other(side_)))) {
     return refuse({"transport.secret",
                    fmt::format("the secrets of the {} and the {} differ", name_of(other(side_)), name_of(side_)),
@@ -90,7 +90,7 @@ Result<void> Handshake::take_proof(const ControlProof& proof, std::vector<std::b
 }
 
 // The code comes from the peer: only our own codes are passed on.
-Result<void> Handshake::take_refusal(const ControlRefuse& refusal) {
+Result<void> Handshake::on_refusal(const ControlRefuse& refusal) {
   state_ = State::refused;
   Error error{"transport.protocol",
               fmt::format("the {} refuses the {}: {}", name_of(other(side_)), name_of(side_), refusal.what)};

@@ -36,7 +36,7 @@ class Handshake {
 
   /// Takes a message of the peer and appends the answer. After an error, send the answer (it tells the peer the reason) and
   /// end the connection. Errors transport.version, transport.secret, transport.protocol.
-  Result<void> take(const formats::ControlMessage& message, std::vector<std::byte>& out);
+  Result<void> on_message(const formats::ControlMessage& message, std::vector<std::byte>& out);
 
   bool done() const { return state_ == State::done; }
 
@@ -46,9 +46,9 @@ class Handshake {
  private:
   enum class State : std::uint8_t { hello, proof, done, refused };
 
-  Result<void> take_hello(const formats::ControlHello& hello, std::vector<std::byte>& out);
-  Result<void> take_proof(const formats::ControlProof& proof, std::vector<std::byte>& out);
-  Result<void> take_refusal(const formats::ControlRefuse& refusal);
+  Result<void> on_hello(const formats::ControlHello& hello, std::vector<std::byte>& out);
+  Result<void> on_proof(const formats::ControlProof& proof, std::vector<std::byte>& out);
+  Result<void> on_refusal(const formats::ControlRefuse& refusal);
   std::unexpected<Error> refuse(Error error, std::vector<std::byte>& out);
   formats::ControlProof proof_of(Side side) const;
 

@@ -15,7 +15,7 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::size_t kMostGuests = 256;
+constexpr std::size_t kMostNewPeers = 256;
 
 ControlListener listen_at(const ListenerSettings& settings) {
   if (auto refused = refuse_open_address(settings.address, settings.secret); !refused) throw SetupError(refused.error());
@@ -24,7 +24,7 @@ ControlListener listen_at(const ListenerSettings& settings) {
 
 }  // namespace
 
-Refusals Refusals::of(std::string_view code) {
+Refusals Refusals::from_code(std::string_view code) {
   return {.peers = 1,
           .version = code == "transport.version" ? 1U : 0U,
           .secret = code == "transport.secret" ? 1U : 0U,
@@ -43,7 +43,7 @@ Listener::Listener(ListenerSettings settings)
     : settings_(std::move(settings)), listener_(listen_at(settings_)), ports_(settings_.address, settings_.ports) {}
 
 void Listener::advertise(const std::filesystem::path& bus, BusEntry entry) {
-  const Here here = Here::look();
+  const Here here = Here::detect();
   entry.name = settings_.name;
   entry.instance = settings_.instance;
   entry.host = here.host;
@@ -60,60 +60,60 @@ Result<FabricPort*> Listener::port_of(const std::string& provider) {
   if (std::ranges::find(providers_, provider) == providers_.end())
     return std::unexpected(
         Error{"transport.provider", fmt::format("{} does not offer the provider `{}`", settings_.name, provider)});
-  return ports_.of(provider);
+  return ports_.port(provider);
 }
 
 Refusals Listener::poll(std::uint64_t now_ns, const OnPeer& on_peer) {
-  while (guests_.size() < kMostGuests) {
+  while (new_peers_.size() < kMostNewPeers) {
     auto socket = listener_.accept();
     if (!socket) break;
-    Guest guest{
+    NewPeer peer{
         std::move(*socket),
         Handshake(Handshake::Side::publisher,
                   {.nonce = random_bytes<32>(), .instance = settings_.instance, .program = "rodeo"}, settings_.secret),
         now_ns};
     std::vector<std::byte> hello;
-    guest.handshake.begin(hello);
-    guest.socket.say(hello);
-    guests_.push_back(std::move(guest));
+    peer.handshake.begin(hello);
+    peer.socket.say(hello);
+    new_peers_.push_back(std::move(peer));
   }
   Refusals refusals;
-  std::erase_if(guests_, [&](Guest& guest) { return !read(guest, now_ns, on_peer, refusals); });
+  std::erase_if(new_peers_, [&](NewPeer& peer) { return !read(peer, now_ns, on_peer, refusals); });
   return refusals;
 }
 
-bool Listener::read(Guest& guest, std::uint64_t now_ns, const OnPeer& on_peer, Refusals& refusals) {
+bool Listener::read(NewPeer& peer, std::uint64_t now_ns, const OnPeer& on_peer, Refusals& refusals) {
   const auto refused = [&](const Error& why) {
-    refuse(guest, why, refusals);
+    refuse(peer, why, refusals);
     return false;
   };
-  guest.socket.flush();
+  peer.socket.flush();
   for (;;) {
-    auto message = guest.socket.next();
+    auto message = peer.socket.next();
     if (!message) return refused(message.error());
     if (!*message) break;
-    if (guest.handshake.done()) {
-      const auto admitted = on_peer(guest.socket, *std::move(*message));
+    if (peer.handshake.done()) {
+      const auto admitted = on_peer(peer.socket, *std::move(*message));
       if (admitted) return false;
-      guest.socket.say(formats::ControlRefuse{admitted.error().code, admitted.error().what});
+      peer.socket.say(formats::ControlRefuse{admitted.error().code, admitted.error().what});
       return refused(admitted.error());
     }
     std::vector<std::byte> reply;
-    const auto taken = guest.handshake.take(**message, reply);
-    guest.socket.say(reply);
+    const auto taken = peer.handshake.on_message(**message, reply);
+    peer.socket.say(reply);
     if (!taken) return refused(taken.error());
   }
-  if (now_ns - guest.since_ns < kGreetingNs) return true;
+  if (now_ns - peer.since_ns < kGreetingNs) return true;
   return refused({"transport.protocol", "it sent no request in time"});
 }
 
-void Listener::refuse(Guest& guest, const Error& why, Refusals& refusals) {
+void Listener::refuse(NewPeer& peer, const Error& why, Refusals& refusals) {
   if (why.code == "transport.closed") return;
-  if (const auto turn = told_[why.code].turn())
-    base::log_warning("{}: {} is turned away: {}{}", settings_.name, guest.socket.peer(), base::in_a_line(why),
+  if (const auto turn = throttles_[why.code].turn())
+    base::log_warning("{}: {} is turned away: {}{}", settings_.name, peer.socket.peer(), base::in_a_line(why),
                       turn.suffix());
-  guest.socket.flush();
-  refusals += Refusals::of(why.code);
+  peer.socket.flush();
+  refusals += Refusals::from_code(why.code);
 }
 
 }  // namespace rodeo::transport

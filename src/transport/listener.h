@@ -28,7 +28,7 @@ struct Refusals {
   std::uint64_t unreadable = 0;  ///< a message cannot be read, or has no place
 
   /// Counts one refusal. `code` is the code of the error that the peer receives.
-  static Refusals of(std::string_view code);
+  static Refusals from_code(std::string_view code);
   Refusals& operator+=(const Refusals& more);
   /// Adds them to the counters of the publisher or service.
   template <typename Counter>
@@ -72,22 +72,22 @@ class Listener {
   FabricPorts& ports() { return ports_; }
 
  private:
-  struct Guest {
+  struct NewPeer {
     ControlSocket socket;
     Handshake handshake;
     std::uint64_t since_ns = 0;
   };
   /// False: the peer is no longer new, because it was handed over or refused.
-  bool read(Guest& guest, std::uint64_t now_ns, const OnPeer& on_peer, Refusals& refusals);
-  void refuse(Guest& guest, const Error& why, Refusals& refusals);
+  bool read(NewPeer& peer, std::uint64_t now_ns, const OnPeer& on_peer, Refusals& refusals);
+  void refuse(NewPeer& peer, const Error& why, Refusals& refusals);
 
   const ListenerSettings settings_;
   ControlListener listener_;
   FabricPorts ports_;
   std::vector<std::string> providers_;
   std::optional<Advertisement> advertisement_;
-  std::vector<Guest> guests_;
-  std::map<std::string, base::LogThrottle> told_;  ///< by reason, so that one reason does not hide another
+  std::vector<NewPeer> new_peers_;
+  std::map<std::string, base::LogThrottle> throttles_;  ///< by reason, so that one reason does not hide another
 };
 
 }  // namespace rodeo::transport

@@ -143,7 +143,7 @@ void MessageConnection::send() {
     free_to_send_.pop_back();
     of_slot_[number - settings_.pages] = &message;
     ++sent_;
-    told_ = posted_;
+    known_posted_ = posted_;
     sent_bytes_ += filled.bytes;
     copied_bytes_ += filled.copied;
     message.part = filled.part;
@@ -159,11 +159,11 @@ void MessageConnection::send() {
 
 // ---- receiving
 
-Result<std::optional<MessageConnection::Incoming>> MessageConnection::take(const FabricPort::Event& event) {
+Result<std::optional<MessageConnection::Incoming>> MessageConnection::on_event(const FabricPort::Event& event) {
   using What = FabricPort::Event::What;
   switch (event.what) {
     case What::connected: connected_ = true; break;
-    case What::received: return take_page(event.slot, event.bytes);
+    case What::received: return on_page(event.slot, event.bytes);
     case What::sent: {
       OutgoingMessage& message = *std::exchange(of_slot_[event.slot - settings_.pages], nullptr);
       free_to_send_.push_back(event.slot);
@@ -175,8 +175,8 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take(const
   return std::nullopt;
 }
 
-Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(std::uint32_t number, std::size_t bytes) {
-  ++came_;
+Result<std::optional<MessageConnection::Incoming>> MessageConnection::on_page(std::uint32_t number, std::size_t bytes) {
+  ++arrived_;
   const auto piece = formats::decode_piece({slot(number), bytes});
   if (!piece) {
     pages_->give_back(number);
@@ -202,7 +202,7 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
   }
   has_ += piece->bytes.size();
   // Some pages must stay free for further pieces: a sender may cut a message into any number of small pieces.
-  const std::size_t kept = settings_.pages - (posted_ - came_) - pages_->free().size();  // this page included
+  const std::size_t kept = settings_.pages - (posted_ - arrived_) - pages_->free().size();  // this page included
   if (!copies_ && kept > settings_.pages - std::max<std::size_t>(settings_.pages / 4, 1)) {
     coming_->message.leave_pages();
     copies_ = true;
@@ -223,9 +223,9 @@ void MessageConnection::replenish(ControlSocket& socket) {
   for (; !free.empty() && port_.receive(connection_, free.back()); free.pop_back()) ++posted_;
   // A page that we send carries our credit free of charge. A CREDIT message is sent only if the peer knows of at most half
   // of the pages.
-  if (posted_ == told_ || told_ - std::min(told_, came_) > settings_.pages / 2) return;
-  told_ = posted_;
-  socket.say(formats::ControlCredit{.pages = told_});
+  if (posted_ == known_posted_ || known_posted_ - std::min(known_posted_, arrived_) > settings_.pages / 2) return;
+  known_posted_ = posted_;
+  socket.say(formats::ControlCredit{.pages = known_posted_});
 }
 
 bool MessageConnection::has_work() const {

@@ -57,18 +57,18 @@ class MessageConnection {
   FabricPort::Connection number() const { return connection_; }
 
   /// Makes a message of these parts for queue(). With `copy`, copies their bytes. Otherwise the memory must stay until
-  /// take_done() returns the message.
+  /// visit_done() passes the message.
   OutgoingMessage& make(MessageParts parts = {}, bool copy = false);
   /// Queues it behind earlier messages; it is sent as soon as there is credit.
   void queue(OutgoingMessage& message) { queue_.push_back(&message); }
-  /// Removes a message from the queue. Pieces already sent stay sent. When the network has released the memory, take_done()
-  /// returns the message.
+  /// Removes a message from the queue. Pieces already sent stay sent. When the network has released the memory, visit_done()
+  /// passes the message.
   void give_up(OutgoingMessage& message);
   /// Sends as much as credit and slots allow.
   void send();
   /// Calls visit(message) for each message whose memory is not needed any more, and recycles it for make().
   template <typename Visit>
-  void take_done(Visit&& visit) {
+  void visit_done(Visit&& visit) {
     for (std::size_t i = 0; i < done_.size(); ++i) {  // visit may add some
       visit(*done_[i]);
       recycle(*done_[i]);
@@ -82,7 +82,7 @@ class MessageConnection {
   };
   /// Returns the message that this event completes, if any. Error transport.protocol: the bytes make no sense; the
   /// connection must end.
-  Result<std::optional<Incoming>> take(const FabricPort::Event& event);
+  Result<std::optional<Incoming>> on_event(const FabricPort::Event& event);
 
   /// Sets the credit to `pages` of a CREDIT message.
   void credit(std::uint64_t pages) { credit_ = std::max(credit_, pages); }
@@ -95,7 +95,7 @@ class MessageConnection {
   bool has_work() const;
 
   bool connected() const { return connected_; }
-  /// Stops all transfers and moves all messages to take_done().
+  /// Stops all transfers and moves all messages to visit_done().
   void close();
 
   std::uint64_t sent_bytes() const { return sent_bytes_; }      ///< bytes of messages
@@ -113,7 +113,7 @@ class MessageConnection {
   MessageConnection(FabricPort& port, const Settings& settings) : port_(port), settings_(settings) {}
 
   Filled fill(const OutgoingMessage& message, std::byte* slot, std::vector<std::span<const std::byte>>& parts) const;
-  Result<std::optional<Incoming>> take_page(std::uint32_t slot, std::size_t bytes);
+  Result<std::optional<Incoming>> on_page(std::uint32_t slot, std::size_t bytes);
   void recycle(OutgoingMessage& message);
   std::byte* slot(std::uint32_t number) const;
 
@@ -140,8 +140,8 @@ class MessageConnection {
   std::size_t has_ = 0;             // bytes of the unfinished message
   bool copies_ = false;             // the pieces are copied
   std::uint64_t posted_ = 0;
-  std::uint64_t told_ = 0;  // part of posted_ that the peer knows
-  std::uint64_t came_ = 0;
+  std::uint64_t known_posted_ = 0;  // part of posted_ that the peer knows
+  std::uint64_t arrived_ = 0;
 };
 
 }  // namespace rodeo::transport

@@ -11,7 +11,7 @@
 
 namespace rodeo::transport {
 
-Here Here::look() {
+Here Here::detect() {
   Here here{.host = {}, .pid = ::getpid(), .rdma = false};
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (::gethostname(name.data(), name.size() - 1) == 0) here.host = name.data();

@@ -16,7 +16,7 @@ struct Here {
   std::int64_t pid = 0;
   bool rdma = false;  ///< the machine has an RDMA device
 
-  static Here look();
+  static Here detect();
 };
 
 /// The default offer of a publisher: tcp, and verbs where there is an RDMA device. Shared memory is offered only by its

@@ -31,12 +31,12 @@ LinkTally part_of(const ChunkRun& run, std::uint32_t from, std::uint32_t to) {
 
 bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   LinkTally wanted;
-  LinkTally nobodys;
+  LinkTally unwanted;
   const auto count = [&] {
     counters.add(Counter::chunks_wanted, wanted.chunks);
-    counters.add(Counter::no_subscriber, nobodys.chunks);
+    counters.add(Counter::no_subscriber, unwanted.chunks);
     counters.add(Counter::wanted_bytes, wanted.bytes);
-    counters.add(Counter::no_subscriber_bytes, nobodys.bytes);
+    counters.add(Counter::no_subscriber_bytes, unwanted.bytes);
   };
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
@@ -52,7 +52,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
       const bool opens = !client.subscription.ring().has_runs();
       if (!client.subscription.append(target.position, number, run, client.place)) {
         send(client);
-        take_events();
+        handle_events();
         if (!client.subscription.append(target.position, number, run, client.place)) {
           counters.add(Counter::waits);
           ++client.waits;
@@ -71,10 +71,10 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
     if (in_pages == run.count) {
       wanted += tally_of(run);
     } else if (in_pages == 0) {
-      nobodys += tally_of(run);
+      unwanted += tally_of(run);
     } else {
       wanted += part_of(run, 0, in_pages);
-      nobodys += part_of(run, in_pages, run.count);
+      unwanted += part_of(run, in_pages, run.count);
     }
     link.count(run);
     begun[run.link] = run.more_follows;
@@ -85,7 +85,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
 }
 
 // Ends the run in hand; appends nothing more of it. Returns the number of its chunks that at least one subscriber has.
-std::uint32_t Publisher::Inside::put_aside(LinkIndex link) {
+std::uint32_t Publisher::Inside::end_run_in_hand(LinkIndex link) {
   for (const Target& target : targets[link]) in_pages = std::max(in_pages, std::exchange(target.client->place, {}).chunk);
   in_hand.reset();
   return in_pages;
@@ -97,7 +97,7 @@ LinkTally Publisher::Inside::give_up(std::span<const ChunkRun> runs) {
     const ChunkRun& run = runs[at_run];
     std::uint32_t taken = 0;
     if (in_hand) {
-      taken = put_aside(run.link);
+      taken = end_run_in_hand(run.link);
       const LinkTally of_pages = part_of(run, 0, taken);
       counters.add(Counter::chunks_wanted, of_pages.chunks);
       counters.add(Counter::wanted_bytes, of_pages.bytes);
@@ -123,7 +123,7 @@ const Client* Publisher::Inside::waits_for() const {
 
 // Fills and sends pages. Once in kLookNs it also reads the messages of subscribers and new peers.
 void Publisher::Inside::progress() {
-  take_events();
+  handle_events();
   const bool look = now_ns - looked_ns >= kLookNs;
   bool gone = false;
   for (const auto& client : clients) {
@@ -139,10 +139,10 @@ void Publisher::Inside::progress() {
   }
   if (gone || std::exchange(demand_is_old, false)) retarget();
   if (gone) take_snapshot();
-  if (look) take_commands();
+  if (look) serve_new_peers();
 }
 
-void Publisher::Inside::take_events() {
+void Publisher::Inside::handle_events() {
   connections.poll(listener.ports(), [this](Client& client, const FabricPort::Event& event) { on_event(client, event); });
 }
 
@@ -201,10 +201,10 @@ void Publisher::Inside::send_end(Client& client) {
 }
 
 // Serves new peers, and updates the view of the subscribers for other threads.
-void Publisher::Inside::take_commands() {
+void Publisher::Inside::serve_new_peers() {
   looked_ns = now_ns;
-  const auto on_peer = [this](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
-    if (auto* const wish = std::get_if<formats::ControlSubscribe>(&said)) return on_subscribe(guest, std::move(*wish));
+  const auto on_peer = [this](ControlSocket& socket, formats::ControlMessage said) -> Result<void> {
+    if (auto* const wish = std::get_if<formats::ControlSubscribe>(&said)) return on_subscribe(socket, std::move(*wish));
     return std::unexpected(Error{"transport.protocol", fmt::format("publisher {} takes subscriptions only", settings.name)});
   };
   listener.poll(now_ns, on_peer).count(counters);

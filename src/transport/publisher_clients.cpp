@@ -28,7 +28,7 @@ Publisher::Inside::Inside(PublisherSettings of, std::span<const Fid> all, bool t
       demand(all.size()) {
   for (std::size_t i = 0; i < links.size(); ++i) index[links[i]] = static_cast<LinkIndex>(i);
   listener.advertise(settings.bus,
-                     {.providers = settings.providers.empty() ? offered_providers(Here::look()) : settings.providers,
+                     {.providers = settings.providers.empty() ? offered_providers(Here::detect()) : settings.providers,
                       .page_bytes = settings.page_bytes,
                       .max_chunk_bytes = settings.max_chunk_bytes,
                       .trigger_list = trigger_list,
@@ -37,18 +37,18 @@ Publisher::Inside::Inside(PublisherSettings of, std::span<const Fid> all, bool t
 
 // ---- requests of new peers
 
-Result<void> Publisher::Inside::on_subscribe(ControlSocket& guest, formats::ControlSubscribe wish) {
+Result<void> Publisher::Inside::on_subscribe(ControlSocket& socket, formats::ControlSubscribe wish) {
   const auto known = std::ranges::find_if(clients, [&](const auto& client) {
     return client->state != State::gone && client->subscription.wish().session == wish.session;
   });
   const bool resumed = known != clients.end();
   if (resumed) RODEO_TRY(resume(**known, std::move(wish)));
   Client& client = resumed ? **known : *RODEO_TRY(begin(std::move(wish)));
-  client.socket = std::move(guest);
+  client.socket = std::move(socket);
   client.peer = client.socket.peer();
   auto connected = connect(client, resumed);
   if (!connected) {
-    guest = std::move(client.socket);
+    socket = std::move(client.socket);
     // A subscriber that came back may try again with another network. Its data stay.
     end(client, resumed ? State::held : State::gone);
   }
@@ -152,7 +152,7 @@ void Publisher::Inside::on_event(Client& client, const FabricPort::Event& event)
 void Publisher::Inside::read(Client& client) {
   const auto all = client.socket.read([&](const formats::ControlMessage& message) { return on_message(client, message); });
   if (all) return;
-  if (all.error().code != "transport.closed") Refusals::of(all.error().code).count(counters);
+  if (all.error().code != "transport.closed") Refusals::from_code(all.error().code).count(counters);
   on_broken(client, all.error().what);
 }
 
@@ -222,7 +222,7 @@ void Publisher::Inside::end(Client& client, State next) {
   client.under_way = 0;
   client.subscription.ring().unsend();
   if (next == State::cut) {
-    client.socket.say_no_more();
+    client.socket.end_output();
   } else {
     client.socket.close();
   }
@@ -237,9 +237,9 @@ void Publisher::Inside::retarget() {
     if (client->state != State::gone) return false;
     const Subscription& of = client->subscription;
     if (in_hand) in_pages = std::max(in_pages, client->place.chunk);
-    of_gone.add(of);
+    gone_totals.add(of);
     if (of.wish().monitor) {
-      of_gone.dropped += of.untaken_chunks();
+      gone_totals.dropped += of.untaken_chunks();
     } else {
       counters.add(Counter::undelivered, of.untaken_chunks());
     }
@@ -283,7 +283,7 @@ Publisher::Subscriber Publisher::Inside::seen(const Client& client) {
 
 void Publisher::Inside::take_snapshot() {
   std::vector<Subscriber> now = departed;
-  Totals totals = of_gone;
+  Totals totals = gone_totals;
   for (const auto& client : clients) {
     totals.add(client->subscription);
     now.push_back(seen(*client));

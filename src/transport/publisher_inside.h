@@ -112,11 +112,11 @@ struct Publisher::Inside {
 
   bool publish(std::span<const ChunkRun> runs);
   LinkTally give_up(std::span<const ChunkRun> runs);
-  std::uint32_t put_aside(LinkIndex link);
+  std::uint32_t end_run_in_hand(LinkIndex link);
   const Client* waits_for() const;
   void progress();
-  void take_events();
-  void take_commands();
+  void handle_events();
+  void serve_new_peers();
   void send(Client& client);
   static bool runs_short(const Client& client);
   bool is_old(const Client& client) const;
@@ -125,7 +125,7 @@ struct Publisher::Inside {
 
   // ---- subscribers: publisher_clients.cpp
 
-  Result<void> on_subscribe(ControlSocket& guest, formats::ControlSubscribe wish);
+  Result<void> on_subscribe(ControlSocket& socket, formats::ControlSubscribe wish);
   void on_restart(const formats::ControlSubscribe& wish);
   void on_event(Client& client, const FabricPort::Event& event);
   Result<void> on_message(Client& client, const formats::ControlMessage& message);
@@ -167,7 +167,7 @@ struct Publisher::Inside {
   std::uint64_t looked_ns = 0;
   std::uint64_t snapshot_ns = 0;
   bool ending = false;
-  Totals of_gone;
+  Totals gone_totals;
 
   base::CounterBlock<PublisherCounter> counters;
   mutable std::mutex snapshot_lock;

@@ -61,8 +61,8 @@ struct AskingClient {
   std::vector<Open> open = {};     // requests by their place
   std::uint64_t copied_bytes = 0;  // copied bytes that the counter contains
   std::uint64_t sent_bytes = 0;
-  bool active = false;  // ActiveList uses it
-  bool speaks = false;  // the socket may have messages
+  bool active = false;             // ActiveList uses it
+  bool may_have_messages = false;  // the socket may have messages
 };
 
 struct Replier::Inside {
@@ -72,25 +72,25 @@ struct Replier::Inside {
   explicit Inside(ReplierSettings of)
       : settings(std::move(of)),
         listener({.name = settings.name, .address = settings.address, .secret = settings.secret, .ports = PortSize::many}) {
-    if (settings.providers.empty()) settings.providers = offered_providers(Here::look());
+    if (settings.providers.empty()) settings.providers = offered_providers(Here::detect());
     listener.advertise(settings.bus.empty() ? default_bus() : settings.bus,
                        {.providers = settings.providers, .page_bytes = settings.page_bytes, .service = settings.service});
   }
 
-  Result<void> on_call(ControlSocket& guest, const formats::ControlCall& call);
-  void take_events(std::vector<Request>& requests);
+  Result<void> on_call(ControlSocket& socket, const formats::ControlCall& call);
+  void handle_events(std::vector<Request>& requests);
   Result<void> on_request(AskingClient& client, MessageConnection::Incoming incoming, std::vector<Request>& requests);
   Result<void> on_cancel(AskingClient& client, std::uint64_t number);
   Result<void> on_message(AskingClient& client, const formats::ControlMessage& message);
   Result<void> read(AskingClient& client);
-  void look(bool all);
-  bool move_on(AskingClient& client);
-  void forget_those_gone();
+  void check(bool all);
+  bool advance(AskingClient& client);
+  void remove_gone();
   void end(AskingClient& client, const Error& why);
   void answer(AskingClient& client, std::uint64_t number, formats::MessageType type, std::uint16_t status,
               MessageParts parts, ReplyOwner* owner, std::uint64_t tag);
   AskingClient* asked_by(Client client, std::uint64_t number);
-  void take_done(AskingClient& client);
+  void collect_done(AskingClient& client);
 
   ReplierSettings settings;
   Listener listener;
@@ -111,7 +111,7 @@ struct Replier::Inside {
 
 // ---- clients
 
-Result<void> Replier::Inside::on_call(ControlSocket& guest, const formats::ControlCall& call) {
+Result<void> Replier::Inside::on_call(ControlSocket& socket, const formats::ControlCall& call) {
   if (clients.size() >= settings.most_clients) {
     return std::unexpected(
         Error{"transport.too_many", fmt::format("{} has {} clients, and takes no more", settings.name, clients.size())});
@@ -133,16 +133,16 @@ Result<void> Replier::Inside::on_call(ControlSocket& guest, const formats::Contr
       .page_bytes = settings.page_bytes,
       .pages = most_requests};
   RODEO_TRY(port->accept(connection->number(), accept.token, call.address));
-  RODEO_TRY(watch.add(guest, client.get()));
+  RODEO_TRY(watch.add(socket, client.get()));
   *client = {.id = ++drawn,
              .name = call.name,
-             .peer = guest.peer(),
-             .socket = std::move(guest),
+             .peer = socket.peer(),
+             .socket = std::move(socket),
              .connection = std::move(connection),
              .since_ns = now_ns};
   client->open.resize(most_requests);
   client->socket.say(accept);
-  client->speaks = true;  // the socket's own buffer may have messages after the call
+  client->may_have_messages = true;  // the socket's own buffer may have messages after the call
   active.add(*client);
   arriving.push_back(client.get());
   connections.put(*port, client->connection->number(), client.get());
@@ -151,11 +151,11 @@ Result<void> Replier::Inside::on_call(ControlSocket& guest, const formats::Contr
   return {};
 }
 
-void Replier::Inside::take_events(std::vector<Request>& requests) {
+void Replier::Inside::handle_events(std::vector<Request>& requests) {
   heard_all = connections.poll(listener.ports(), [&](AskingClient& client, const FabricPort::Event& event) {
     if (client.state == State::gone) return;
     active.add(client);
-    auto incoming = client.connection->take(event);
+    auto incoming = client.connection->on_event(event);
     if (!incoming) return end(client, incoming.error());
     if (event.what == FabricPort::Event::What::connected) client.state = State::flowing;
     if (!*incoming) return;
@@ -165,7 +165,7 @@ void Replier::Inside::take_events(std::vector<Request>& requests) {
 
 Result<void> Replier::Inside::read(AskingClient& client) {
   // The watch does not see the socket's own buffer, which may have more messages.
-  client.speaks =
+  client.may_have_messages =
       !RODEO_TRY(client.socket.read([&](const formats::ControlMessage& message) { return on_message(client, message); }));
   return {};
 }
@@ -177,7 +177,7 @@ Result<void> Replier::Inside::on_message(AskingClient& client, const formats::Co
   return {};
 }
 
-void Replier::Inside::look(bool all) {
+void Replier::Inside::check(bool all) {
   if (all && heard_all) {
     std::erase_if(arriving, [&](AskingClient* client) {
       if (client->state == State::connecting && now_ns - client->since_ns > kGreetingNs)
@@ -188,18 +188,18 @@ void Replier::Inside::look(bool all) {
   if (all || short_of_credit) {
     watch.ready([&](void* whose) {
       auto& client = *static_cast<AskingClient*>(whose);
-      client.speaks = true;
+      client.may_have_messages = true;
       active.add(client);
     });
   }
   short_of_credit = false;
-  active.visit([&](AskingClient& client) { return move_on(client); });
+  active.visit([&](AskingClient& client) { return advance(client); });
 }
 
 // True if the client needs another visit even if nothing arrives for it.
-bool Replier::Inside::move_on(AskingClient& client) {
+bool Replier::Inside::advance(AskingClient& client) {
   if (client.state == State::gone) return false;
-  if (client.speaks || !client.socket.all_said()) {
+  if (client.may_have_messages || !client.socket.all_sent()) {
     if (const auto heard = read(client); !heard) {
       end(client, heard.error());
       return false;
@@ -207,12 +207,12 @@ bool Replier::Inside::move_on(AskingClient& client) {
   }
   client.connection->replenish(client.socket);
   client.connection->send();
-  take_done(client);
+  collect_done(client);
   short_of_credit = short_of_credit || client.connection->short_of_credit();
-  return client.speaks || !client.socket.all_said() || client.connection->has_work();
+  return client.may_have_messages || !client.socket.all_sent() || client.connection->has_work();
 }
 
-void Replier::Inside::forget_those_gone() {
+void Replier::Inside::remove_gone() {
   for (const Client id : ending) {
     const auto client = clients.find(id);
     active.remove(*client->second);
@@ -225,13 +225,13 @@ void Replier::Inside::forget_those_gone() {
 void Replier::Inside::end(AskingClient& client, const Error& why) {
   if (client.state == State::gone) return;
   if (why.code != "transport.closed") {
-    Refusals::of(why.code).count(counters);
+    Refusals::from_code(why.code).count(counters);
     base::log_warning("{}: client {} at {} is cut off: {}", settings.name, client.name, client.peer, why.what);
   }
   client.state = State::gone;
   connections.remove(client.connection->port(), client.connection->number());
   client.connection->close();
-  take_done(client);
+  collect_done(client);
   for (Open& open : client.open) {
     if (open.asked) {
       dropped.push_back({client.id, open.number});
@@ -293,13 +293,13 @@ void Replier::Inside::answer(AskingClient& client, std::uint64_t number, formats
   client.open[static_cast<std::uint16_t>(number)] = {.number = number, .answer = &out};
   client.connection->queue(out);
   client.connection->send();
-  take_done(client);
+  collect_done(client);
   if (client.connection->has_work()) active.add(client);
 }
 
 // Takes back the replies whose memory the network has released.
-void Replier::Inside::take_done(AskingClient& client) {
-  client.connection->take_done([&](OutgoingMessage& out) {
+void Replier::Inside::collect_done(AskingClient& client) {
+  client.connection->visit_done([&](OutgoingMessage& out) {
     const bool whole = out.head.offset == out.head.message_bytes && out.begun;
     const bool cancelled = out.head.type == formats::MessageType::refusal && out.head.code == kCancelled;
     if (!cancelled) counters.add(whole ? Counter::replies : Counter::unwanted_replies);
@@ -324,19 +324,19 @@ Replier::~Replier() {
 void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::vector<Dropped>& dropped) {
   Inside& in = *inside_;
   in.now_ns = now_ns;
-  in.take_events(requests);
+  in.handle_events(requests);
   const bool all = now_ns - in.looked_ns >= kLookNs;
-  in.look(all);
+  in.check(all);
   if (all) {
     in.looked_ns = now_ns;
-    const auto on_peer = [&](ControlSocket& guest, const formats::ControlMessage& said) -> Result<void> {
-      if (const auto* const call = std::get_if<formats::ControlCall>(&said)) return in.on_call(guest, *call);
+    const auto on_peer = [&](ControlSocket& socket, const formats::ControlMessage& said) -> Result<void> {
+      if (const auto* const call = std::get_if<formats::ControlCall>(&said)) return in.on_call(socket, *call);
       return std::unexpected(
           Error{"transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
     };
     in.listener.poll(now_ns, on_peer).count(in.counters);
   }
-  in.forget_those_gone();
+  in.remove_gone();
   dropped.insert(dropped.end(), in.dropped.begin(), in.dropped.end());
   in.dropped.clear();
 }

@@ -83,7 +83,7 @@ struct AskedService {
   std::uint64_t instance = 0;
   std::uint64_t connections = 0;
   std::string trouble = {};
-  std::string said = {};  // code of the last trouble in the log
+  std::string logged = {};  // code of the last trouble in the log
 
   std::vector<Pending> pending = {};
   std::vector<std::uint16_t> places = {};  // the free ones
@@ -91,9 +91,9 @@ struct AskedService {
   std::size_t under_way = 0;
   std::uint64_t no_time_out_before_ns = UINT64_MAX;  // earliest deadline of the waiting requests
 
-  bool active = false;     // ActiveList uses it
-  bool speaks = false;     // the socket may have messages
-  bool unsettled = false;  // the service is in the list of unconnected services
+  bool active = false;             // ActiveList uses it
+  bool may_have_messages = false;  // the socket may have messages
+  bool unconnected = false;        // the service is in the list of unconnected services
 };
 
 struct Requester::Inside {
@@ -109,14 +109,14 @@ struct Requester::Inside {
   void call(AskedService& service);
   void read(AskedService& service);
   Result<void> on_message(AskedService& service, const formats::ControlMessage& message);
-  Result<void> say_call(AskedService& service);
+  Result<void> send_call(AskedService& service);
   void broken(AskedService& service, const Error& why);
-  void flows(AskedService& service);
-  void take_events();
-  void look();
-  void settle();
-  void call_those_away();
-  bool move_on(AskedService& service);
+  void on_connected(AskedService& service);
+  void handle_events();
+  void check();
+  void end_slow_calls();
+  void call_missing();
+  bool advance(AskedService& service);
 
   // ---- requests
   std::optional<Request> ask(Service number, std::uint16_t kind, MessageParts parts, bool copy,
@@ -124,20 +124,20 @@ struct Requester::Inside {
   Result<void> on_reply(AskedService& service, MessageConnection::Incoming incoming);
   void time_out();
   void time_out(AskedService& service);
-  void stop(AskedService& service, Pending& pending, Outcome outcome);
+  void give_up(AskedService& service, Pending& pending, Outcome outcome);
   void end(AskedService& service, Pending& pending, Reply reply);
-  void tell(AskedService& service, Pending& pending);
+  void report_end(AskedService& service, Pending& pending);
   void free(AskedService& service, Pending& pending);
-  void take_done(AskedService& service);
+  void collect_done(AskedService& service);
 
   RequesterSettings settings;
-  const Here here = Here::look();
+  const Here here = Here::detect();
   const std::uint64_t instance = random_number();
   FabricPorts ports{{}, PortSize::many};
   ConnectionTable<AskedService> connections;
   SocketWatch watch;
   ActiveList<AskedService> active;                      // services with work; poll() visits no others
-  std::vector<AskedService*> unsettled;                 // services that are away or connecting
+  std::vector<AskedService*> unconnected;               // services that are away or connecting
   bool short_of_credit = false;                         // a service gave too little credit
   std::uint32_t unheard = 0;                            // number of looks since all events were read
   std::vector<std::unique_ptr<AskedService>> services;  // declared after the ports, so that the connections end first
@@ -153,7 +153,7 @@ struct Requester::Inside {
 // Searches the service's name on the bus, and calls the process if it answers.
 void Requester::Inside::call(AskedService& service) {
   service.called_ns = now_ns;
-  const auto entry = look_up(settings.bus, service.name);
+  const auto entry = find_entry(settings.bus, service.name);
   if (!entry) {
     service.trouble = base::in_a_line(entry.error());
     return;
@@ -180,14 +180,14 @@ void Requester::Inside::read(AskedService& service) {
     return on_message(service, message);
   });
   if (!all) return broken(service, all.error());
-  service.speaks = !*all;  // the watch does not see the socket's own buffer, which may have the rest
+  service.may_have_messages = !*all;  // the watch does not see the socket's own buffer, which may have the rest
 }
 
 Result<void> Requester::Inside::on_message(AskedService& service, const formats::ControlMessage& message) {
   if (service.state == State::greeting) {
     if (!RODEO_TRY(service.caller.on_greeting(message))) return {};
     RODEO_TRY(service.caller.check_instance());
-    return say_call(service);
+    return send_call(service);
   }
   if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
     return std::unexpected(Error{refused->code, refused->what});
@@ -210,11 +210,11 @@ Result<void> Requester::Inside::on_message(AskedService& service, const formats:
   return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
 }
 
-Result<void> Requester::Inside::say_call(AskedService& service) {
+Result<void> Requester::Inside::send_call(AskedService& service) {
   const std::uint32_t page_bytes = service.caller.entry().page_bytes;
   if (page_bytes <= formats::kPieceHeadBytes)
     return std::unexpected(Error{"transport.page_bytes", "its pages are too small for a request"});
-  FabricPort* const port = RODEO_TRY(ports.of(service.caller.provider()));
+  FabricPort* const port = RODEO_TRY(ports.port(service.caller.provider()));
   const MessageConnection::Settings memory{
       .page_bytes = page_bytes, .pages = settings.pages, .most_bytes = settings.most_reply_bytes, .wake = [this, &service] {
         active.add(service);
@@ -234,20 +234,20 @@ void Requester::Inside::broken(AskedService& service, const Error& why) {
   if (service.state == State::called || service.state == State::connecting) (void)service.caller.next_provider();
   const bool flowed = service.state == State::flowing;
   service.trouble = base::in_a_line(why);
-  if (flowed || service.said != why.code) {  // a repeated trouble is logged once
+  if (flowed || service.logged != why.code) {  // a repeated trouble is logged once
     base::log_warning("{} {} ({}); searching for it", service.name, flowed ? "is gone" : "cannot be asked", service.trouble);
-    service.said = why.code;
+    service.logged = why.code;
   }
   watch.remove(service.caller.socket);
   service.caller.socket.close();
-  service.speaks = false;
+  service.may_have_messages = false;
   service.no_time_out_before_ns = UINT64_MAX;
   service.state = State::away;
-  if (!std::exchange(service.unsettled, true)) unsettled.push_back(&service);
+  if (!std::exchange(service.unconnected, true)) unconnected.push_back(&service);
   if (!service.connection) return;
   connections.remove(service.connection->port(), service.connection->number());
   service.connection->close();
-  take_done(service);
+  collect_done(service);
   for (Pending& pending : service.pending) {
     if (pending.state == Pending::State::waiting) {
       end(service, pending, {.request = pending.request, .service = service_of(pending.request), .outcome = Outcome::lost});
@@ -257,57 +257,57 @@ void Requester::Inside::broken(AskedService& service, const Error& why) {
   service.connection.reset();
 }
 
-void Requester::Inside::flows(AskedService& service) {
+void Requester::Inside::on_connected(AskedService& service) {
   service.state = State::flowing;
   service.instance = service.caller.entry().instance;
   ++service.connections;
   counters.add(Counter::connections);
-  if (!service.said.empty()) base::log_info("{} is there again", service.name);
-  service.said.clear();
+  if (!service.logged.empty()) base::log_info("{} is there again", service.name);
+  service.logged.clear();
   service.trouble.clear();
 }
 
-void Requester::Inside::take_events() {
+void Requester::Inside::handle_events() {
   const bool all = connections.poll(ports, [this](AskedService& service, const FabricPort::Event& event) {
     active.add(service);
-    auto incoming = service.connection->take(event);
+    auto incoming = service.connection->on_event(event);
     if (!incoming) return broken(service, incoming.error());
-    if (event.what == FabricPort::Event::What::connected) flows(service);
+    if (event.what == FabricPort::Event::What::connected) on_connected(service);
     if (!*incoming) return;
     if (const auto taken = on_reply(service, *std::move(*incoming)); !taken) broken(service, taken.error());
   });
   unheard = all ? 0 : unheard + 1;
 }
 
-void Requester::Inside::look() {
+void Requester::Inside::check() {
   const bool all = now_ns - looked_ns >= kLookNs;
   bool heard = unheard == 0;
   if (all || short_of_credit) {
     const bool no_more = watch.ready([&](void* whose) {
       auto& service = *static_cast<AskedService*>(whose);
-      service.speaks = true;
+      service.may_have_messages = true;
       active.add(service);
     });
     heard = heard && no_more;
   }
   short_of_credit = false;
-  active.visit([&](AskedService& service) { return move_on(service); });
+  active.visit([&](AskedService& service) { return advance(service); });
   if (!all) return;
   looked_ns = now_ns;
   // Time-outs count only after all events were read: after a stall of this thread, the replies may have arrived already.
   if (heard || unheard > kMostUnheard) {
-    settle();
+    end_slow_calls();
     if (now_ns >= no_time_out_before_ns) time_out();
   }
-  call_those_away();
+  call_missing();
 }
 
 // A service that takes too long to connect becomes `away` again.
-void Requester::Inside::settle() {
-  std::erase_if(unsettled, [&](AskedService* service) {
+void Requester::Inside::end_slow_calls() {
+  std::erase_if(unconnected, [&](AskedService* service) {
     const bool settled = service->state == State::flowing || service->state == State::removed;
     if (settled) {
-      service->unsettled = false;
+      service->unconnected = false;
     } else if (service->state != State::away && now_ns - service->called_ns > kGreetingNs) {
       broken(*service, {"transport.closed", fmt::format("{} does not answer", service->name)});
     }
@@ -315,9 +315,9 @@ void Requester::Inside::settle() {
   });
 }
 
-void Requester::Inside::call_those_away() {
+void Requester::Inside::call_missing() {
   int calls = 0;
-  for (AskedService* const service : unsettled) {
+  for (AskedService* const service : unconnected) {
     if (service->state != State::away || (service->called_ns != 0 && now_ns - service->called_ns < kCallNs)) continue;
     call(*service);
     if (++calls == kMostCalls) return;
@@ -325,16 +325,17 @@ void Requester::Inside::call_those_away() {
 }
 
 // True if the service needs another visit even if nothing arrives for it.
-bool Requester::Inside::move_on(AskedService& service) {
+bool Requester::Inside::advance(AskedService& service) {
   if (service.state == State::away || service.state == State::removed) return false;
-  if (service.speaks || !service.caller.socket.all_said()) read(service);
+  if (service.may_have_messages || !service.caller.socket.all_sent()) read(service);
   if (service.connection) {
     service.connection->replenish(service.caller.socket);
     service.connection->send();
-    take_done(service);
+    collect_done(service);
     short_of_credit = short_of_credit || service.connection->short_of_credit();
   }
-  return service.speaks || !service.caller.socket.all_said() || (service.connection && service.connection->has_work());
+  return service.may_have_messages || !service.caller.socket.all_sent() ||
+         (service.connection && service.connection->has_work());
 }
 
 // ---- requests
@@ -352,7 +353,7 @@ void Requester::Inside::time_out(AskedService& service) {
   for (Pending& pending : service.pending) {
     if (pending.state != Pending::State::waiting) continue;
     if (now_ns >= pending.deadline_ns) {
-      stop(service, pending, Outcome::timed_out);
+      give_up(service, pending, Outcome::timed_out);
     } else {
       next_ns = std::min(next_ns, pending.deadline_ns);
     }
@@ -417,12 +418,12 @@ Result<void> Requester::Inside::on_reply(AskedService& service, MessageConnectio
 }
 
 // Gives up a request. If the service has it, the service gets a cancellation and answers. Until then the place is taken.
-void Requester::Inside::stop(AskedService& service, Pending& pending, Outcome outcome) {
+void Requester::Inside::give_up(AskedService& service, Pending& pending, Outcome outcome) {
   Reply reply{.request = pending.request, .service = service_of(pending.request), .outcome = outcome};
   if (pending.out != nullptr && !pending.out->given) {
     service.connection->give_up(*pending.out);
     end(service, pending, std::move(reply));
-    return take_done(service);
+    return collect_done(service);
   }
   OutgoingMessage& cancel = service.connection->make();
   cancel.head = {.number = pending.request, .type = formats::MessageType::cancel};
@@ -444,10 +445,10 @@ void Requester::Inside::end(AskedService& service, Pending& pending, Reply reply
   }
   pending.end = std::move(reply);
   pending.state = Pending::State::ended;
-  if (pending.out == nullptr || !pending.keeps_memory) tell(service, pending);
+  if (pending.out == nullptr || !pending.keeps_memory) report_end(service, pending);
 }
 
-void Requester::Inside::tell(AskedService& service, Pending& pending) {
+void Requester::Inside::report_end(AskedService& service, Pending& pending) {
   ended.push_back(std::move(pending.end));
   free(service, pending);
 }
@@ -461,14 +462,14 @@ void Requester::Inside::free(AskedService& service, Pending& pending) {
 }
 
 // Takes back the requests whose memory the network has released.
-void Requester::Inside::take_done(AskedService& service) {
-  service.connection->take_done([&](OutgoingMessage& out) {
+void Requester::Inside::collect_done(AskedService& service) {
+  service.connection->visit_done([&](OutgoingMessage& out) {
     if (out.head.type != formats::MessageType::request) return;
     Pending& pending = service.pending[place_of(out.tag)];
     if (pending.request != out.tag) return;  // the request was copied, and is answered already
     pending.out = nullptr;
     if (pending.state == Pending::State::ended) {
-      tell(service, pending);
+      report_end(service, pending);
     } else if (pending.state == Pending::State::abandoned && pending.end.request != 0) {
       ended.push_back(std::exchange(pending.end, {}));
     }
@@ -485,8 +486,8 @@ Requester::Service Requester::add(std::string name) {
   auto service = std::make_unique<AskedService>();
   service->name = std::move(name);
   service->pending.resize(inside_->settings.most_requests);
-  service->unsettled = true;
-  inside_->unsettled.push_back(service.get());
+  service->unconnected = true;
+  inside_->unconnected.push_back(service.get());
   inside_->services.push_back(std::move(service));
   return static_cast<Service>(inside_->services.size() - 1);
 }
@@ -495,7 +496,7 @@ void Requester::remove(Service service) {
   AskedService& of = *inside_->services[service];
   if (of.state == AskedService::State::removed) return;
   if (of.state != AskedService::State::away) {
-    of.said = "transport.closed";  // suppresses the log line
+    of.logged = "transport.closed";  // suppresses the log line
     of.state = AskedService::State::called;
     inside_->broken(of, {"transport.closed", "it was removed"});
   }
@@ -528,13 +529,13 @@ void Requester::cancel(Request request) {
   if (place_of(request) >= service.pending.size()) return;
   AskedService::Pending& pending = service.pending[place_of(request)];
   if (pending.request != request || pending.state != AskedService::Pending::State::waiting) return;
-  inside_->stop(service, pending, Outcome::cancelled);
+  inside_->give_up(service, pending, Outcome::cancelled);
 }
 
 void Requester::poll(std::uint64_t now_ns, std::vector<Reply>& ended) {
   inside_->now_ns = now_ns;
-  inside_->take_events();
-  inside_->look();
+  inside_->handle_events();
+  inside_->check();
   std::ranges::move(inside_->ended, std::back_inserter(ended));
   inside_->ended.clear();
 }

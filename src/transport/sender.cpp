@@ -40,7 +40,7 @@ Result<void> Sender::begin() {
   // The entry may be stale: its router may be gone.
   bool greeted = false;
   for (const BusEntry& entry : reading.entries) {
-    if (links_.empty() || !has_all(entry) || !somebody_answers(entry.address, entry.port, kAnswerPatience)) continue;
+    if (links_.empty() || !has_all(entry) || !accepts_connections(entry.address, entry.port, kAnswerPatience)) continue;
     greeted = RODEO_TRY(greet(entry));
     if (greeted) break;
   }
@@ -98,19 +98,19 @@ Result<std::uint64_t> Sender::post(Fid link, std::span<const std::byte> message)
                                  fmt::format("a message has at most {}, not {}",
                                              base::counted(formats::kMostControlBytesToFrontEnd, "byte"), message.size()),
                                  "", "split it into several"});
-  while (posted_ - came_ >= kMostUnanswered) RODEO_TRY(take_answer());
+  while (posted_ - answered_ >= kMostUnanswered) RODEO_TRY(on_answer());
   caller_.socket.say(formats::ControlSend{.number = ++posted_,
                                           .link = static_cast<std::uint16_t>(found - links_.begin()),
                                           .message = {message.begin(), message.end()}});
   return posted_;
 }
 
-Result<void> Sender::take_answer() {
+Result<void> Sender::on_answer() {
   auto said = RODEO_TRY(receive());
   auto* const answer = std::get_if<formats::ControlAnswer>(&said);
-  if (answer == nullptr || answer->number != came_ + 1)
+  if (answer == nullptr || answer->number != answered_ + 1)
     return std::unexpected(Error{"transport.protocol", "the router answered a message that was not sent"});
-  ++came_;
+  ++answered_;
   answers_.push_back({.number = answer->number, .bytes = std::move(answer->answer)});
   if (!answer->code.empty()) answers_.back().error = Error{answer->code, answer->what};
   return {};
@@ -118,8 +118,8 @@ Result<void> Sender::take_answer() {
 
 Result<std::optional<Sender::Answer>> Sender::next() {
   if (answers_.empty()) {
-    if (came_ == posted_) return std::nullopt;
-    RODEO_TRY(take_answer());
+    if (answered_ == posted_) return std::nullopt;
+    RODEO_TRY(on_answer());
   }
   Answer answer = std::move(answers_.front());
   answers_.pop_front();
@@ -128,7 +128,7 @@ Result<std::optional<Sender::Answer>> Sender::next() {
 
 Result<std::vector<std::byte>> Sender::send(Fid link, std::span<const std::byte> message) {
   const std::uint64_t number = RODEO_TRY(post(link, message));
-  while (came_ < number) RODEO_TRY(take_answer());
+  while (answered_ < number) RODEO_TRY(on_answer());
   Answer answer = std::move(answers_.back());
   answers_.clear();
   if (answer.error) return std::unexpected(*std::move(answer.error));

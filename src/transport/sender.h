@@ -57,13 +57,13 @@ class Sender {
   Result<void> begin();
   Result<bool> greet(const BusEntry& entry);
   Result<formats::ControlMessage> receive();
-  Result<void> take_answer();
+  Result<void> on_answer();
 
   SenderSettings settings_;
   std::vector<Fid> links_;
   Caller caller_;
   std::uint64_t posted_ = 0;
-  std::uint64_t came_ = 0;      // answers received
+  std::uint64_t answered_ = 0;  // answers received
   std::deque<Answer> answers_;  // answers that next() has not returned
 };
 

@@ -33,7 +33,7 @@ void Subscriber::progress(std::uint64_t now_ns) {
   if (state_ == State::ended) return;
   if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
   // Without credit the publisher cannot send: our consumers must give pages back first.
-  const std::uint64_t patience = posted_ == came_ ? kLeavingFullNs : kLeavingNs;
+  const std::uint64_t patience = posted_ == arrived_ ? kLeavingFullNs : kLeavingNs;
   if (leaving_ && (state_ != State::flowing || now_ns - std::max({left_ns_, heard_ns_, gave_back_ns_}) > patience)) {
     if (flowed_) {
       ++cut_off_;
@@ -85,7 +85,7 @@ bool Subscriber::greet(const BusEntry& entry) {
   if (const auto chosen = caller_.choose_provider(settings_.provider, entry, settings_.here); !chosen) {
     const Error why{chosen.error().code, "publisher " + chosen.error().what};
     trouble_ = why.what;
-    if (std::exchange(said_[publisher_], why.code) != why.code) base::log_warning("{}; trying again", trouble_);
+    if (std::exchange(logged_[publisher_], why.code) != why.code) base::log_warning("{}; trying again", trouble_);
     last_end_ = why;
     refusal_ = Refusal{publisher_, why};
     return false;
@@ -125,7 +125,7 @@ Result<void> Subscriber::on_message(const formats::ControlMessage& message) {
   if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && may_end && !last_) {
     last_ = end->pages;
     losses_ = end->losses;
-    end_once_all_came();
+    end_if_complete();
     return {};
   }
   return std::unexpected(Error{"transport.protocol", "it sent a message that is not allowed here"});
@@ -136,7 +136,7 @@ Result<void> Subscriber::subscribe() {
     return std::unexpected(Error{"transport.page_bytes",
                                  fmt::format("its pages have {} bytes: too few for a run", caller_.entry().page_bytes)});
   asked_provider_ = true;
-  port_ = RODEO_TRY(ports_.of(caller_.provider()));
+  port_ = RODEO_TRY(ports_.port(caller_.provider()));
   // Another publisher, and the same one after a restart, do not know the pages taken so far. The session with the last
   // publisher stands until the new one accepts.
   const bool goes_on = instance_ == caller_.entry().instance;
@@ -178,8 +178,8 @@ Result<void> Subscriber::on_accept(const formats::ControlAccept& accept) {
     if (std::exchange(flowed_, false)) ++cut_off_;
     taken_ = 0;
   }
-  posted_ = told_ = came_ = 0;
-  told_taken_ = taken_;
+  posted_ = known_posted_ = arrived_ = 0;
+  known_taken_ = taken_;
   window_ = std::min<std::uint64_t>(accept.pages, slots_.size());
   last_.reset();
   state_ = State::connecting;
@@ -192,7 +192,7 @@ bool Subscriber::on_event(const FabricPort& port, const FabricPort::Event& event
   switch (event.what) {
     case FabricPort::Event::What::connected:
       state_ = State::flowing;
-      hear();
+      mark_heard();
       ++connections_;
       if (connections_ > 1 && anew_) {
         base::log_warning(
@@ -207,18 +207,18 @@ bool Subscriber::on_event(const FabricPort& port, const FabricPort::Event& event
       trouble_.clear();
       last_end_.reset();
       refusal_.reset();
-      said_.clear();
+      logged_.clear();
       attempts_ = 0;
       give_credit(quarter());
-      end_once_all_came();
+      end_if_complete();
       break;
     case FabricPort::Event::What::received:
       slots_[event.slot] = Slot::taken;
       received_.push_back({event.slot, {memory_.data() + std::size_t{event.slot} * page_bytes_, event.bytes}, sessions_});
-      hear();
-      ++came_;
+      mark_heard();
+      ++arrived_;
       ++taken_;
-      end_once_all_came();
+      end_if_complete();
       break;
     case FabricPort::Event::What::broken:
       read();  // an END may have come before
@@ -229,8 +229,8 @@ bool Subscriber::on_event(const FabricPort& port, const FabricPort::Event& event
   return true;
 }
 
-void Subscriber::end_once_all_came() {
-  if (state_ != State::flowing || !last_ || came_ < *last_) return;
+void Subscriber::end_if_complete() {
+  if (state_ != State::flowing || !last_ || arrived_ < *last_) return;
   close();
   state_ = State::ended;
 }
@@ -254,14 +254,14 @@ void Subscriber::give_credit(std::uint64_t step) {
     slots_[free_.back()] = Slot::posted;
     ++posted_;
   }
-  const bool runs_short = posted_ != told_ && told_ <= came_ + slots_.size() / 2;
-  if (runs_short || posted_ - told_ >= step || taken_ - told_taken_ >= step) say_what_came();
+  const bool runs_short = posted_ != known_posted_ && known_posted_ <= arrived_ + slots_.size() / 2;
+  if (runs_short || posted_ - known_posted_ >= step || taken_ - known_taken_ >= step) acknowledge_pages();
 }
 
-void Subscriber::say_what_came() {
-  told_ = posted_;
-  told_taken_ = taken_;
-  caller_.socket.say(formats::ControlCredit{.pages = told_, .taken = told_taken_});
+void Subscriber::acknowledge_pages() {
+  known_posted_ = posted_;
+  known_taken_ = taken_;
+  caller_.socket.say(formats::ControlCredit{.pages = known_posted_, .taken = known_taken_});
 }
 
 void Subscriber::refuse(const std::string& why) {
@@ -283,7 +283,7 @@ void Subscriber::broken(Error why) {
     base::log_warning("publisher {} is gone ({}); searching for it", publisher_, trouble_);
   } else if (tries_next) {
     base::log_info("publisher {}: {}; trying another network", publisher_, trouble_);
-  } else if (std::exchange(said_[publisher_], why.code) != why.code) {  // a repeated trouble is logged once
+  } else if (std::exchange(logged_[publisher_], why.code) != why.code) {  // a repeated trouble is logged once
     base::log_warning("publisher {}: {}; trying again", publisher_, trouble_);
   }
   // Only a change of the set-up removes these reasons.
@@ -295,7 +295,7 @@ void Subscriber::broken(Error why) {
 }
 
 void Subscriber::close() {
-  if (state_ == State::flowing && taken_ != told_taken_) say_what_came();
+  if (state_ == State::flowing && taken_ != known_taken_) acknowledge_pages();
   if (port_ != nullptr && state_ >= State::subscribed && state_ != State::ended) port_->close(connection_);
   port_ = nullptr;
   caller_.socket.close();

@@ -29,7 +29,7 @@ struct SubscriberSettings {
   bool unbuffered = false;       ///< pages are sent as soon as they contain a run
   bool trigger_list = false;     ///< subscribes to the trigger list instead of links
   std::string publisher = {};    ///< name of the wanted publisher; empty: any publisher of the links
-  Here here = Here::look();      ///< networks of this machine
+  Here here = Here::detect();    ///< networks of this machine
 };
 
 /// One thread.
@@ -119,12 +119,12 @@ class Subscriber {
   Result<void> on_accept(const formats::ControlAccept& accept);
   std::uint64_t quarter() const { return window_ < 8 ? 1 : window_ / 4; }
   void give_credit(std::uint64_t step);
-  void say_what_came();
-  void hear() {
+  void acknowledge_pages();
+  void mark_heard() {
     heard_ns_ = now_ns_;
     heard_ = true;
   }
-  void end_once_all_came();
+  void end_if_complete();
   void broken(Error why);
   void close();
 
@@ -133,8 +133,8 @@ class Subscriber {
   FabricPorts& ports_;
   std::string publisher_;
   bool asked_provider_ = false;
-  std::size_t attempts_ = 0;                 // failures since data flowed last; selects the publisher to try
-  std::map<std::string, std::string> said_;  // code of the last trouble in the log, for each publisher
+  std::size_t attempts_ = 0;                   // failures since data flowed last; selects the publisher to try
+  std::map<std::string, std::string> logged_;  // code of the last trouble in the log, for each publisher
 
   State state_ = State::away;
   struct Wish {
@@ -161,10 +161,10 @@ class Subscriber {
   std::vector<std::uint32_t> free_;  // slots that can be posted
   std::uint64_t window_ = 0;         // limit of pages in flight: the smaller one of both sides
   std::uint64_t posted_ = 0;         // receives on this connection
-  std::uint64_t told_ = 0;           // part of posted_ that the publisher knows
-  std::uint64_t came_ = 0;           // pages on this connection
+  std::uint64_t known_posted_ = 0;   // part of posted_ that the publisher knows
+  std::uint64_t arrived_ = 0;        // pages on this connection
   std::uint64_t taken_ = 0;          // pages of this session
-  std::uint64_t told_taken_ = 0;     // part of taken_ that the publisher knows
+  std::uint64_t known_taken_ = 0;    // part of taken_ that the publisher knows
   std::vector<formats::ControlLoss> losses_;
   std::optional<std::uint64_t> last_;  // number of all pages, from END
   std::uint64_t called_ns_ = 0;

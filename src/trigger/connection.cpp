@@ -122,7 +122,7 @@ Result<void> TriggerConnection::on_greeting(const Greeting& greeting) {
   for (std::span<const std::byte> left = greeting.control; taken && !left.empty();) {
     const auto message = formats::parse_control(left);
     if (!message || !*message) return std::unexpected(Error{"transport.protocol", "it sent an invalid handshake"});
-    taken = handshake_->take((*message)->message, answer.control);
+    taken = handshake_->on_message((*message)->message, answer.control);
     left = left.subspan((*message)->bytes);
   }
   if (!answer.control.empty()) (void)send(answer);

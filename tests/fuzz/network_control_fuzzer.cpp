@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     for (Handshake& side : sides) {
       written.clear();
-      const bool good = side.take((*taken)->message, written).has_value();
+      const bool good = side.on_message((*taken)->message, written).has_value();
       const auto said = parse_control(written);
       FUZZ_CHECK(written.empty() || (said && *said && (*said)->bytes == written.size()));
       FUZZ_CHECK(good || written.empty() || std::holds_alternative<ControlRefuse>((*said)->message));

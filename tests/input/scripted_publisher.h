@@ -47,8 +47,8 @@ class ScriptedPublisher {
   std::uint64_t taken() const { return taken_; }
 
   void progress(std::uint64_t now_ns) {
-    (void)listener_.poll(now_ns, [this](transport::ControlSocket& guest, formats::ControlMessage said) {
-      return admit(guest, std::get<formats::ControlSubscribe>(said));
+    (void)listener_.poll(now_ns, [this](transport::ControlSocket& socket, formats::ControlMessage said) {
+      return admit(socket, std::get<formats::ControlSubscribe>(said));
     });
     transport::FabricPort::Event events[8];
     const std::size_t count = port_->poll(events);
@@ -97,7 +97,7 @@ class ScriptedPublisher {
   void end(std::uint64_t pages) { socket_.say(formats::ControlEnd{pages}); }
 
  private:
-  Result<void> admit(transport::ControlSocket& guest, formats::ControlSubscribe& wish) {
+  Result<void> admit(transport::ControlSocket& socket, formats::ControlSubscribe& wish) {
     if (connected_) port_->close(*std::exchange(connected_, std::nullopt));
     const bool resumed = std::exchange(session_, wish.session) == wish.session;
     connected_ = port_->open({memory_.data(), memory_.size()}, kPageBytes).value();
@@ -107,7 +107,7 @@ class ScriptedPublisher {
                                   .page_bytes = kPageBytes,
                                   .pages = kPages};
     EXPECT_TRUE(port_->accept(*connected_, accept.token, wish.address));
-    socket_ = std::move(guest);
+    socket_ = std::move(socket);
     socket_.say(accept);
     taken_ = wish.taken;
     ++subscriptions_;

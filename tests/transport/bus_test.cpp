@@ -215,10 +215,10 @@ TEST_F(Bus, AnEntryLivesUnlessItsPortIsDeadOrAnothers) {
   const Port silent(true);
   const Port dead(false);
   const std::chrono::seconds patience{10};
-  EXPECT_TRUE(lives(entry("felix0", 1, speaks.port()), patience));
-  EXPECT_FALSE(lives(entry("felix0", 2, speaks.port()), patience));
-  EXPECT_FALSE(lives(entry("felix0", 1, dead.number), patience));
-  EXPECT_TRUE(lives(entry("felix0", 1, silent.number), std::chrono::milliseconds{1})) << "the publisher may be busy";
+  EXPECT_TRUE(is_alive(entry("felix0", 1, speaks.port()), patience));
+  EXPECT_FALSE(is_alive(entry("felix0", 2, speaks.port()), patience));
+  EXPECT_FALSE(is_alive(entry("felix0", 1, dead.number), patience));
+  EXPECT_TRUE(is_alive(entry("felix0", 1, silent.number), std::chrono::milliseconds{1})) << "the publisher may be busy";
 }
 
 TEST_F(Bus, WhatACrashLeftIsReplaced) {
@@ -383,11 +383,11 @@ TEST(BusAnswers, OnlyWhoListens) {
   const Port lives(true);
   const Port dead(false);
   const std::chrono::seconds patience{10};
-  EXPECT_TRUE(somebody_answers("127.0.0.1", lives.number, patience));
-  EXPECT_FALSE(somebody_answers("127.0.0.1", dead.number, patience));
-  EXPECT_FALSE(somebody_answers("127.0.0.1", 0, patience));
-  EXPECT_FALSE(somebody_answers("localhost", lives.number, patience)) << "an address must be numerical";
-  EXPECT_FALSE(somebody_answers("", lives.number, patience));
+  EXPECT_TRUE(accepts_connections("127.0.0.1", lives.number, patience));
+  EXPECT_FALSE(accepts_connections("127.0.0.1", dead.number, patience));
+  EXPECT_FALSE(accepts_connections("127.0.0.1", 0, patience));
+  EXPECT_FALSE(accepts_connections("localhost", lives.number, patience)) << "an address must be numerical";
+  EXPECT_FALSE(accepts_connections("", lives.number, patience));
 }
 
 TEST(BusDirectory, LiesInTheRuntimeDirectory) {

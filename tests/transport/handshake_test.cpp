@@ -47,7 +47,7 @@ struct Party {
 
   void hear(const ControlMessage& message) {
     Bytes out;
-    const auto taken = handshake.take(message, out);
+    const auto taken = handshake.on_message(message, out);
     if (!taken && !error) error = taken.error();
     for (const ControlMessage& answer : messages_of(out)) said.push_back(answer);
   }

@@ -28,7 +28,7 @@ namespace rodeo::test {
 class CreditlessRequester {
  public:
   CreditlessRequester(const std::filesystem::path& bus, const std::string& service) {
-    const auto entry = transport::look_up(bus, service).value().value();
+    const auto entry = transport::find_entry(bus, service).value().value();
     port_ = transport::open_fabric("tcp", "").value();
     connection_ = transport::MessageConnection::open(
                       *port_, {.page_bytes = entry.page_bytes, .pages = 8, .most_bytes = std::size_t{1} << 20})
@@ -45,9 +45,9 @@ class CreditlessRequester {
     listen();
     transport::FabricPort::Event events[8];
     const std::size_t count = port_->poll(events);
-    for (std::size_t i = 0; i < count && !gone; ++i) gone = !connection_->take(events[i]);
+    for (std::size_t i = 0; i < count && !gone; ++i) gone = !connection_->on_event(events[i]);
     connection_->send();
-    connection_->take_done([](transport::OutgoingMessage&) {});
+    connection_->visit_done([](transport::OutgoingMessage&) {});
   }
   bool connected() const { return connection_->connected(); }
   void ask(std::uint64_t number) {
@@ -66,7 +66,7 @@ class CreditlessRequester {
       if (!message || !*message) return;
       if (!handshake_.done()) {
         std::vector<std::byte> reply;
-        ASSERT_TRUE(handshake_.take(**message, reply));
+        ASSERT_TRUE(handshake_.on_message(**message, reply));
         socket_.say(reply);
         if (!handshake_.done()) continue;
         socket_.say(formats::ControlCall{.pages = 8,
@@ -105,8 +105,8 @@ class HastyReplier {
 
   void poll(std::uint64_t now_ns) {
     using What = transport::FabricPort::Event::What;
-    (void)listener_.poll(now_ns, [&](transport::ControlSocket& guest, formats::ControlMessage said) {
-      return admit(guest, std::get<formats::ControlCall>(said));
+    (void)listener_.poll(now_ns, [&](transport::ControlSocket& socket, formats::ControlMessage said) {
+      return admit(socket, std::get<formats::ControlCall>(said));
     });
     socket_.flush();
     transport::FabricPort::Event events[8];
@@ -136,7 +136,7 @@ class HastyReplier {
   bool drains = false;
 
  private:
-  Result<void> admit(transport::ControlSocket& guest, const formats::ControlCall& call) {
+  Result<void> admit(transport::ControlSocket& socket, const formats::ControlCall& call) {
     connection_ = port_->open(memory_, page_bytes_).value();
     const auto listens = port_->listens_at();
     const formats::ControlAccept accept{.token = transport::random_bytes<16>(),
@@ -144,7 +144,7 @@ class HastyReplier {
                                         .page_bytes = page_bytes_,
                                         .pages = 4};
     RODEO_TRY(port_->accept(connection_, accept.token, call.address));
-    socket_ = std::move(guest);
+    socket_ = std::move(socket);
     socket_.say(accept);
     return {};
   }

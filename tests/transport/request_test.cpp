@@ -407,7 +407,7 @@ TEST_F(Requests, ThoseOfAServiceThatGoesAreLostAndTheNextIsFound) {
 }
 
 TEST_F(Requests, WhoHasThePortOfADeadServiceByNowIsNotAskedForIt) {
-  BusEntry dead = look_up(bus_.file("bus"), "echo")->value();
+  BusEntry dead = find_entry(bus_.file("bus"), "echo")->value();
   dead.name = "dead";
   dead.instance += 1;
   std::ofstream(bus_.file("bus/dead.json")) << bus_entry_text(dead);

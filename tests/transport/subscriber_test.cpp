@@ -585,7 +585,7 @@ TEST_F(Subscribers, OneThatHasTheDeadOnesPortByNowIsNotTakenForIt) {
   PublisherSettings another = publisher();
   another.name = "z.0";
   other_.emplace(another, links_);
-  leave_entry_of_the_dead("a.0", look_up(bus_, "z.0")->value().port);
+  leave_entry_of_the_dead("a.0", find_entry(bus_, "z.0")->value().port);
   SubscriberSettings settings = subscriber();
   settings.publisher = "a.0";
   subscriber_.emplace(settings, links_, ports_);
@@ -601,7 +601,7 @@ TEST_F(Subscribers, AnEntryWithoutPagesIsRefusedAndHidesNobody) {
   small.name = "a.0";
   other_.emplace(small, links_);
   for (const std::uint32_t bytes : {0U, 255U}) {
-    BusEntry entry = look_up(bus_, "a.0")->value();  // the entry of the service for messages to front ends
+    BusEntry entry = find_entry(bus_, "a.0")->value();  // the entry of the service for messages to front ends
     entry.page_bytes = bytes;
     std::ofstream(bus_ / "a.0.json") << bus_entry_text(entry);
     subscriber_.emplace(subscriber(), links_, ports_);

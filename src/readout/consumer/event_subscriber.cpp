@@ -20,7 +20,7 @@ Result<transport::BusEntry> find_stream(const std::filesystem::path& bus, const 
   auto entries = RODEO_TRY(transport::read_bus(bus)).entries;
   std::erase_if(entries, [&](const transport::BusEntry& entry) {
     return !is_fragment_stream(entry) || (!name.empty() && entry.name != name) ||
-           !transport::somebody_answers(entry.address, entry.port, kPatience);
+           !transport::accepts_connections(entry.address, entry.port, kPatience);
   });
   if (entries.empty()) {
     return std::unexpected(

@@ -109,14 +109,14 @@ bool FrontEndServer::serve(Owner& owner) {
   owner.socket.flush();
   bool any = false;
   // An owner that does not read its answers is not served.
-  while (owner.state != Owner::State::gone && owner.socket.all_said() && now_ns - begin_ns < kTurnNs) {
+  while (owner.state != Owner::State::gone && owner.socket.all_sent() && now_ns - begin_ns < kTurnNs) {
     if (owner.state == Owner::State::idle && !next(owner)) break;
     if (!send(owner, now_ns)) break;
     any = true;
     now_ns = base::steady_now_ns();
   }
   // If an owner disconnects, its waiting message is lost, and its links become free at once.
-  const bool waits = owner.state != Owner::State::idle || !owner.socket.all_said();
+  const bool waits = owner.state != Owner::State::idle || !owner.socket.all_sent();
   if (waits && owner.state != Owner::State::gone && owner.socket.peer_is_gone()) end(owner, {"transport.closed", ""});
   return any;
 }

@@ -102,7 +102,7 @@ Result<void> LibfabricPort::bind_completions(End& end) {
 
 // True if libfabric has accepted the operation.
 bool LibfabricPort::begun(End& end, Operation& operation, bool sending, long status) {
-  touch(*end.queue);
+  mark_hot(*end.queue);
   if (status == 0) {
     operation.sending = sending;
     ++end.under_way;
@@ -163,15 +163,15 @@ void LibfabricPort::arrived(End& end, Operation& operation, std::size_t bytes) {
   }
 }
 
-void LibfabricPort::settle(End& end) {
+void LibfabricPort::mark_settled(End& end) {
   if (!std::exchange(end.settled, true)) --unsettled_;
 }
 
 void LibfabricPort::lost(End& end) {
   if (end.broken || end.closed) return;
   end.broken = true;
-  settle(end);
-  happened(Event::What::broken, end);
+  mark_settled(end);
+  add_event(Event::What::broken, end);
 }
 
 // Reads only queues that the kernel reports, or that were used since: an empty queue costs nothing.
@@ -180,7 +180,7 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
   const auto fill = [&] {
     for (; filled < events.size() && !events_.empty(); events_.pop_front()) events[filled++] = events_.front();
   };
-  if (++polls_ % kPollsBetweenLooks == 0 || unsettled_ > 0) look_at_connections();
+  if (++polls_ % kPollsBetweenLooks == 0 || unsettled_ > 0) check_connections();
   fill();
   if (filled == events.size()) return filled;
   note_ready_queues();
@@ -189,12 +189,12 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
   if (read_.size() > 1) std::ranges::rotate(read_, read_.begin() + polls_ % read_.size());
   for (Queue* const queue : read_) {
     queue->hot = false;
-    if (filled == events.size() || read(*queue, events, filled)) touch(*queue);
+    if (filled == events.size() || read(*queue, events, filled)) mark_hot(*queue);
   }
   read_.clear();
   fill();
   std::erase_if(closed_, [&](const auto& end) {
-    touch(*end->queue);
+    mark_hot(*end->queue);
     if (end->under_way > 0) return false;
     --end->queue->ends;
     end->queue->operations -= end->operations.size();
@@ -205,13 +205,13 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
 
 void LibfabricPort::note_ready_queues() {
   if (size_ == PortSize::few) {
-    for (const auto& queue : queues_) touch(*queue);
+    for (const auto& queue : queues_) mark_hot(*queue);
     return;
   }
   if (queues_.empty()) return;
   std::array<epoll_event, 256> ready;
   const int count = ::epoll_wait(ready_.get(), ready.data(), static_cast<int>(ready.size()), 0);
-  for (int i = 0; i < count; ++i) touch(*static_cast<Queue*>(ready[static_cast<std::size_t>(i)].data.ptr));
+  for (int i = 0; i < count; ++i) mark_hot(*static_cast<Queue*>(ready[static_cast<std::size_t>(i)].data.ptr));
 }
 
 // True if the queue may have more events. A queue of `many` is read until it is empty, so a poll() that returns fewer events
@@ -222,7 +222,7 @@ bool LibfabricPort::read(Queue& queue, std::span<Event> events, std::size_t& fil
     const std::size_t most = std::min(entries.size(), events.size() - filled);
     const ssize_t count = fi_cq_read(queue.completions.get(), entries.data(), most);
     if (count == -FI_EAGAIN) return false;
-    if (count == -FI_EAVAIL) take_errors(queue);
+    if (count == -FI_EAVAIL) handle_errors(queue);
     if (count <= 0) return true;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       auto& operation = *static_cast<Operation*>(entries[i].op_context);
@@ -240,7 +240,7 @@ bool LibfabricPort::read(Queue& queue, std::span<Event> events, std::size_t& fil
   return true;
 }
 
-void LibfabricPort::take_errors(Queue& queue) {
+void LibfabricPort::handle_errors(Queue& queue) {
   fi_cq_err_entry entry{};
   while (fi_cq_readerr(queue.completions.get(), &entry, 0) > 0) {
     if (entry.op_context == nullptr) continue;
@@ -253,7 +253,7 @@ void LibfabricPort::take_errors(Queue& queue) {
 void LibfabricPort::close(Connection number) {
   std::unique_ptr<End> end = std::move(ends_[number]);
   end->closed = true;
-  settle(*end);
+  mark_settled(*end);
   std::erase_if(events_, [&](const Event& event) { return event.connection == number; });
   end->endpoint.reset();
   end->peers.reset();

@@ -100,12 +100,12 @@ class LibfabricPort : public FabricPort {
   /// The part of open() that depends on the kind of port.
   virtual Result<void> prepare(End& end) = 0;
   /// Looks for new and ended connections.
-  virtual void look_at_connections() {}
+  virtual void check_connections() {}
 
   End& end(Connection number) { return *ends_[number]; }
-  void happened(Event::What what, const End& end) { events_.push_back({what, end.number, 0, 0}); }
+  void add_event(Event::What what, const End& end) { events_.push_back({what, end.number, 0, 0}); }
   void lost(End& end);
-  void settle(End& end);
+  void mark_settled(End& end);
   Result<void> bind_completions(End& end);
 
   Info info_;
@@ -116,14 +116,14 @@ class LibfabricPort : public FabricPort {
 
  private:
   Result<Queue*> queue_with_room(std::size_t operations);
-  void touch(Queue& queue) {
+  void mark_hot(Queue& queue) {
     if (!std::exchange(queue.hot, true)) hot_.push_back(&queue);
   }
   void note_ready_queues();
   bool read(Queue& queue, std::span<Event> events, std::size_t& filled);
   bool begun(End& end, Operation& operation, bool sending, long status);
   void arrived(End& end, Operation& operation, std::size_t bytes);
-  void take_errors(Queue& queue);
+  void handle_errors(Queue& queue);
 
   std::vector<std::unique_ptr<End>> closed_;  // kept until the last operation of each completes
   std::deque<Event> events_;                  // returned by the next poll()

@@ -114,7 +114,7 @@ class MsgPort final : public LibfabricPort {
     return {};
   }
 
-  void look_at_connections() override {
+  void check_connections() override {
     std::array<std::byte, sizeof(fi_eq_cm_entry) + 256> memory;
     for (;;) {
       std::uint32_t what = 0;
@@ -132,8 +132,8 @@ class MsgPort final : public LibfabricPort {
         for (const auto& end : ends_) {
           if (!end || end->endpoint == nullptr || &end->endpoint->fid != entry->fid) continue;
           end->connected = true;
-          settle(*end);
-          happened(Event::What::connected, *end);
+          mark_settled(*end);
+          add_event(Event::What::connected, *end);
         }
       } else if (what == FI_SHUTDOWN) {
         lost_with(entry->fid);

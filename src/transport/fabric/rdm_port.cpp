@@ -23,7 +23,7 @@ pid_t owner_of(const std::string& name) {
 }
 
 /// Removes the 16 MiB of shared memory that each killed process left behind.
-void remove_what_the_dead_left() {
+void remove_leftovers() {
   std::error_code failure;
   for (std::filesystem::directory_iterator file("/dev/shm", failure), end; !failure && file != end;
        file.increment(failure)) {
@@ -53,8 +53,8 @@ class RdmPort final : public LibfabricPort {
   Result<void> accept(Connection number, const FabricToken& /*token*/, const FabricAddress& peer) override {
     RODEO_TRY(reach(end(number), peer));
     end(number).connected = true;
-    settle(end(number));
-    happened(Event::What::connected, end(number));
+    mark_settled(end(number));
+    add_event(Event::What::connected, end(number));
     return {};
   }
 
@@ -63,8 +63,8 @@ class RdmPort final : public LibfabricPort {
     End& of = end(number);
     if (!publisher.empty()) RODEO_TRY(reach(of, publisher));
     of.connected = true;
-    settle(of);
-    happened(Event::What::connected, of);
+    mark_settled(of);
+    add_event(Event::What::connected, of);
     return {};
   }
 
@@ -98,7 +98,7 @@ class RdmPort final : public LibfabricPort {
 
 Result<std::unique_ptr<FabricPort>> open_rdm_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
                                                   PortSize size) {
-  remove_what_the_dead_left();
+  remove_leftovers();
   return std::make_unique<RdmPort>(std::move(info), std::move(fabric), std::move(domain), size);
 }
 
