@@ -185,7 +185,7 @@ def test_other_states_are_their_own_headline():
 def test_the_meter_knows_for_how_long_nothing_is_accepted():
     meter, moment = FlowMeter(), Moment(0.0, {})
     flows = [
-        meter.look(float(second), {"trigger_rate_hz": rate, "offered_rate_hz": 500.0}, None, moment)
+        meter.update(float(second), {"trigger_rate_hz": rate, "offered_rate_hz": 500.0}, None, moment)
         for second, rate in enumerate([10.0, 0.0, 0.0, 0, None, 0.0])
     ]
     assert [each.zero_s for each in flows] == [None, 0.0, 1.0, 2.0, None, 0.0] and flows[1].offered
@@ -193,9 +193,9 @@ def test_the_meter_knows_for_how_long_nothing_is_accepted():
     def of(built, incomplete):
         return Moment(0.0, {"r": ("readout", {"fragments": {"built": built, "incomplete": incomplete}})})
 
-    assert meter.look(9.0, {}, of(1000, 500), of(2000, 500)).incomplete_ppm == 0.0, "earlier losses do not count now"
-    assert meter.look(9.0, {}, of(1000, 0), of(2000, 10)).incomplete_ppm == 10_000.0
-    assert meter.look(9.0, {}, of(1000, 0), of(1000, 0)).incomplete_ppm is None
+    assert meter.update(9.0, {}, of(1000, 500), of(2000, 500)).incomplete_ppm == 0.0, "earlier losses do not count now"
+    assert meter.update(9.0, {}, of(1000, 0), of(2000, 10)).incomplete_ppm == 10_000.0
+    assert meter.update(9.0, {}, of(1000, 0), of(1000, 0)).incomplete_ppm is None
 
 
 def test_a_stall_names_the_process_that_holds_it_up():

@@ -36,7 +36,7 @@ class Links:
         for fid, count in grow.items():
             self.chunks[fid] += count
         after = self.moment()
-        silent = self.watch.look(self.now_s, self.before, after)
+        silent = self.watch.update(self.now_s, self.before, after)
         assert {one["fid"] for one in links_of(after, silent)["bad"] if one["silent"]} == {one.fid for one in silent}
         self.before = after
         return {one.fid: one.what for one in silent}
@@ -105,7 +105,7 @@ def test_a_link_that_is_a_group_of_its_own_owes_a_chunk_of_each_event(groups, si
 def test_a_readout_that_does_not_answer_has_no_silent_link():
     links = Links({"0x1": (1, ("a", "b"))})
     links.looks(20, a=900, b=900)
-    assert [links.watch.look(links.now_s + second, links.before, links.before) for second in range(60)] == [()] * 60
+    assert [links.watch.update(links.now_s + second, links.before, links.before) for second in range(60)] == [()] * 60
 
 
 def farm(*readouts, decided=0, **fates):

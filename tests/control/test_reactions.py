@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from looking import CARDS, READOUTS, row, seen
-from rodeo.control.state.reactions import KINDS, Disk, given_up, gone_on, react
+from rodeo.control.state.reactions import KINDS, Disk, given_up, continue_without, react
 from rodeo.control.state.refusals import refusals
 from rodeo.control.state.snapshots import Act, Choice, Memory
 from rodeo.control.state.system import ProcessClass
@@ -100,7 +100,7 @@ def test_triggers_that_a_person_holds_are_not_released():
 
 def test_to_go_on_without_what_was_lost_releases_the_trigger_and_is_remembered():
     _, memory = after(LOST, run=row())
-    memory = gone_on(memory, derive(seen(*LOST, held=True), row(), None, memory).broken)
+    memory = continue_without(memory, derive(seen(*LOST, held=True), row(), None, memory).broken)
     assert memory.choice is None and memory.without == {"readout-1"}
     reactions, memory = after(
         LOST, Memory.from_json(memory.as_json(), 140.0), held=True, run=row(flags=("DEGRADED",)), now_s=140.0

@@ -126,7 +126,7 @@ def watched(
     looks = seen(*words)
     looks = tuple(replace(one, status=(statuses or {}).get(one.name, {})) for one in looks)
     derived = derive(looks, row(), None, Memory(without=frozenset(without)))
-    watch.look(
+    watch.update(
         now_s,
         running=running,
         numbers=numbers,

@@ -151,7 +151,7 @@ class Room:
         )
         looks, run = tuple(self._look(name, member) for name, member in self.members.items()), row()
         derived, known = derive(looks, run, None, replace(READY, without=self.without)), numbers(self.before, after)
-        flow = self.meter.look(self.now_s, known, self.before, after)
+        flow = self.meter.update(self.now_s, known, self.before, after)
         cause = first_cause(
             derived,
             looks,
@@ -177,7 +177,7 @@ class Room:
             process_numbers=by_process,
         )
         self.before, self.numbers = after, known
-        self.trouble = self.troubles.look(self.now_s, word, self.trouble)
+        self.trouble = self.troubles.update(self.now_s, word, self.trouble)
         self.last = dict(derived=derived, looks=looks, run=run, numbers=known, process_numbers=by_process)
         self.last |= dict(limited_by=cause, headline=word, links=links_of(after, flow.silent))
         return word, cause, {one.cause: one for one in alarms}
@@ -501,19 +501,19 @@ def test_triggers_that_are_held_for_a_process_that_is_gone_are_no_data():
 def test_a_trouble_that_has_healed_is_no_reason_any_more():
     trouble, bad = Trouble(), Headline(NO_DATA, "alarm", {"process": "node", "stage": "has failed"})
     good = Headline("RUNNING", "good")
-    said = trouble.look(0.0, replace(bad, word=LOSES_DATA), "")
+    said = trouble.update(0.0, replace(bad, word=LOSES_DATA), "")
     assert said == "the run loses data: node: has failed"
-    assert trouble.look(1.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said
-    assert trouble.look(1.0, bad, said) == "the run takes no data: node: has failed", "the worse with the same cause"
-    said = trouble.look(0.0, replace(bad, cause=None), "")
+    assert trouble.update(1.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said
+    assert trouble.update(1.0, bad, said) == "the run takes no data: node: has failed", "the worse with the same cause"
+    said = trouble.update(0.0, replace(bad, cause=None), "")
     assert said == "", "an alarm without a cause says nothing"
-    said = trouble.look(1.0, bad, said)
-    assert trouble.look(2.0, replace(bad, word=LOSES_DATA), said) == said == "the run takes no data: node: has failed"
-    assert trouble.look(2.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said, (
+    said = trouble.update(1.0, bad, said)
+    assert trouble.update(2.0, replace(bad, word=LOSES_DATA), said) == said == "the run takes no data: node: has failed"
+    assert trouble.update(2.0, replace(bad, cause={"process": "cards", "stage": "has failed"}), said) == said, (
         "the first cause stays"
     )
-    assert trouble.look(3.0, good, said) == said and trouble.look(3.0 + GOOD_S - 0.1, good, said) == said
-    assert trouble.look(63.0, Headline("PAUSED", "warning"), said) == said and trouble.look(64.0, good, said) == said, (
-        "the minute begins anew"
-    )
-    assert trouble.look(64.0 + GOOD_S, good, said) == ""
+    assert trouble.update(3.0, good, said) == said and trouble.update(3.0 + GOOD_S - 0.1, good, said) == said
+    assert (
+        trouble.update(63.0, Headline("PAUSED", "warning"), said) == said and trouble.update(64.0, good, said) == said
+    ), "the minute begins anew"
+    assert trouble.update(64.0 + GOOD_S, good, said) == ""

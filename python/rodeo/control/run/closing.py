@@ -58,7 +58,7 @@ class Closing:
             act.actor,
             arguments.get("comment") or "",
             {
-                "system": c.system.told_text,
+                "system": c.system.public_text,
                 "file": str(c.system.file),
                 "sha256": c.system.sha256,
                 "classes": configuration,

@@ -76,7 +76,9 @@ class Telling:
             self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
             self._limited = numbers.limited_by(self._before, moment)
             running = c.derived.state == "RUNNING"
-            self._flow = self._meter.look(now_s, self.numbers, self._before, moment) if running else self._meter_anew()
+            self._flow = (
+                self._meter.update(now_s, self.numbers, self._before, moment) if running else self._meter_anew()
+            )
             self.all_links = numbers.links_of(moment, self._flow.silent)
             self.series.add(now_s, self._points())
             changed = True
@@ -109,11 +111,11 @@ class Telling:
         derived = self._derived()
         cause, said = self._judged(derived)
         if c.run is not None:
-            c.run.trouble = self._trouble.look(now_s, said, c.run.trouble)
+            c.run.trouble = self._trouble.update(now_s, said, c.run.trouble)
         if c.run is not None and c.run.stopping:  # processes end because the run stops
             derived = replace(derived, ended=())
         running = c.run is not None and derived.state == "RUNNING"
-        self.watch.look(
+        self.watch.update(
             now_s,
             running=running,
             numbers=self.numbers,
@@ -415,6 +417,6 @@ class Telling:
         """Returns the configuration of each class: its file's text, the effective values with their origins, the settings that override the file."""
         c = self.c
         return {
-            "system": {"file": str(c.system.file), "text": c.system.told_text, "sha256": c.system.sha256},
+            "system": {"file": str(c.system.file), "text": c.system.public_text, "sha256": c.system.sha256},
             "classes": {name: found.as_json() for name, found in c.launching.configured.items()},
         }

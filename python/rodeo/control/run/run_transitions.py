@@ -11,7 +11,7 @@ from rodeo.control.run.bring_up import launch_missing
 from rodeo.control.run.command_lock import Overtaken
 from rodeo.control.run.trigger import Settling
 from rodeo.control.state.draining import Draining
-from rodeo.control.state.reactions import gone_on
+from rodeo.control.state.reactions import continue_without
 from rodeo.control.state.snapshots import phase_of
 
 LOG = logging.getLogger("rodeo.control")
@@ -184,7 +184,7 @@ async def go_on(c, act, arguments):
         )
     await _remove_links_of(c, lost)
     await c.trigger.release(c.trigger.wait_for(True))
-    await c.keep_memory(gone_on(c.memory, lost))
+    await c.keep_memory(continue_without(c.memory, lost))
     await c.keep_run(state="RUNNING", flags={"DEGRADED"})
     await c.transition(act, "go_on", "PAUSED", "RUNNING", began_ns, "done", "without " + ", ".join(sorted(names)))
     return {"run": c.run.number, "without": sorted(names)}

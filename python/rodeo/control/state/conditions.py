@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from rodeo.control.state.alarms import Condition
-from rodeo.control.state.headline import NO_DATA, Flow, loss, told
+from rodeo.control.state.headline import NO_DATA, Flow, cause_text, loss
 from rodeo.control.state.kinds import kind_of
 from rodeo.control.state.reactions import MOST_RESTARTS, given_up
 from rodeo.control.state.rules import DEFAULT, SEVERITIES
@@ -44,7 +44,7 @@ def conditions(
     """All Conditions of this moment. The document has `numbers`, `process_numbers` {name: numbers}, `limited_by` and `links`. `flow`: a Flow. `known`: the
     (process, metric) pairs that had a value before (Book.known). `clocks` {host: seconds off}. `temperatures` {host: {sensor: degrees}}. `externals`: an
     External for each program. `left_open` {file: sentence}: `.writing` files of the last run that are still there, because they were not recovered or are
-    damaged. `watch`: the system_rules.Watch after its look(). `tests`: pairs (rule, user) of tested alarms."""
+    damaged. `watch`: the system_rules.Watch after its update(). `tests`: pairs (rule, user) of tested alarms."""
     numbers, process_numbers = numbers or {}, process_numbers or {}
     found = []
     found += _of_processes(derived, looks, run, memory, now_s)
@@ -250,7 +250,7 @@ def _of_the_data(derived, looks, numbers, process_numbers, limited_by, flow, hea
             what = f"{name} builds nothing, but triggers come at {triggers:.0f} Hz"
             do = ""
             if limited_by is not None and limited_by["process"] != name:
-                what, do = f"{what}; {told(limited_by)}", f"look at {limited_by['process']} and its log"
+                what, do = f"{what}; {cause_text(limited_by)}", f"look at {limited_by['process']} and its log"
             yield Condition(f"stall:{name}", "alarm", what, 0, triggers, do, process=name)
     if dead is not None and dead > (limit := rules["dead_time"].limit):
         yield Condition(

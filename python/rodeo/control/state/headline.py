@@ -59,10 +59,10 @@ class Headline:
             LOSES_DATA: "the run loses data",
             LOSES_TRIGGERS: "the run loses triggers",
         }
-        return f"{said[self.word]}: {told(self.cause)}" if self.word in said else self.word
+        return f"{said[self.word]}: {cause_text(self.cause)}" if self.word in said else self.word
 
 
-def told(cause):
+def cause_text(cause):
     return f"{cause['process']}: {cause['stage']}" if cause else "the cause is not known yet"
 
 
@@ -95,7 +95,7 @@ class FlowMeter:
         self._silent_links = SilentLinks()
         self._unbuilt = {}  # readout, or ALL -> (begin, number of looks) in which triggers came and it built nothing
 
-    def look(self, now_s, numbers, before, after):
+    def update(self, now_s, numbers, before, after):
         rate, offered = numbers.get("trigger_rate_hz"), numbers.get("offered_rate_hz")
         self._zero_since_s = None if rate != 0 else now_s if self._zero_since_s is None else self._zero_since_s
         built = incomplete = lost = None
@@ -115,14 +115,14 @@ class FlowMeter:
             stalled=self._stalled(now_s) if unbuilt_s is None else None,
             partial_ppm=numbers.get("partial_ppm"),
             lacking=lacking(before, after) if before is not None else None,
-            silent=self._silent_links.look(now_s, before, after),
+            silent=self._silent_links.update(now_s, before, after),
         )
 
     def _count_unbuilt(self, now_s, triggers_come, before, after):
         """Counts looks in which a readout that answers has built nothing, and those in which no readout has. Such a look without a trigger does not count."""
         growths = {
             name: grown(_built(before.statuses.get(name, (None, None))[1]), _built(status))
-            for name, status in after.of("readout").items()
+            for name, status in after.statuses_of("readout").items()
         }
         whole = total(growths.values()) if growths else 0 if after.all_of("readout") else None
         answering = {
@@ -161,7 +161,7 @@ def _lost_ppm(before, after):
         growth_of(before, after, "readout", lambda status: value(status, "chunks", "built")),
         growth_of(before, after, "readout", _lost),
     )
-    cards = card_losses(before.of("emulator"), after.of("emulator"))
+    cards = card_losses(before.statuses_of("emulator"), after.statuses_of("emulator"))
     sum_lost = total([lost, *(count for reason, count in cards.items() if reason not in ON_PURPOSE)])
     return 1e6 * sum_lost / (sum_lost + (built or 0)) if sum_lost else None if built is None else 0.0
 
@@ -264,12 +264,12 @@ class Trouble:
     def __init__(self):
         self._good_since_s = None
 
-    def look(self, now_s, said, trouble):
+    def update(self, now_s, said, trouble):
         """The trouble of the run after this headline; `trouble`: before it."""
         if said.severity != "good":
             self._good_since_s = None
             named = said.what if said.severity == "alarm" and said.cause else ""
-            worse = said.word == NO_DATA and trouble.endswith(f": {told(said.cause)}")
+            worse = said.word == NO_DATA and trouble.endswith(f": {cause_text(said.cause)}")
             return named if worse or not trouble else trouble
         self._good_since_s = now_s if self._good_since_s is None else self._good_since_s
         return "" if now_s - self._good_since_s >= GOOD_S else trouble

@@ -17,7 +17,7 @@ NEVER_CHUNKS = 100  # Another link has brought this number of chunks.
 def lacking(before, after):
     """The readout whose fragments are missing most in events that nodes decided between two moments; None if nodes report no missing fragment."""
     lost = {}
-    for name, status in after.of("node").items():
+    for name, status in after.statuses_of("node").items():
         earlier = {one["name"]: one for one in (before.statuses.get(name, (None, None))[1] or {}).get("readouts") or ()}
         for one in status.get("readouts") or ():
             growth = grown(value(earlier.get(one["name"]), "lost_fragments"), value(one, "lost_fragments"))
@@ -62,9 +62,9 @@ class SilentLinks:
     def __init__(self):
         self._seen = {}  # readout -> {(ROB, link): _Seen}
 
-    def look(self, now_s, before, after):
+    def update(self, now_s, before, after):
         """The Silent links of this look, the longest silent one first."""
-        found, readouts, answered_s = [], after.of("readout"), before.answered_s if before else {}
+        found, readouts, answered_s = [], after.statuses_of("readout"), before.answered_s if before else {}
         self._seen = {name: seen for name, seen in self._seen.items() if name in readouts}
         for name, status in readouts.items():
             if name not in after.answered_s or after.answered_s[name] != answered_s.get(name):

@@ -35,12 +35,12 @@ class Moment:
     answered_s: dict = field(default_factory=dict)
     left_out: frozenset = frozenset()
 
-    def of(self, kind):
+    def statuses_of(self, kind):
         """Returns {name: status} of the processes of a kind that have a status and are not left out."""
         return {name: status for name, status in self.all_of(kind).items() if status}
 
     def all_of(self, kind):
-        """Like of(), with the processes that have no status."""
+        """Like statuses_of(), with the processes that have no status."""
         return {
             name: status
             for name, (its_kind, status) in self.statuses.items()
@@ -70,7 +70,7 @@ def growth_of(before, after, kind, counter):
     """The growth of counter(status) over all processes of a kind, None if unknown."""
     return total(
         grown(counter(before.statuses.get(name, (None, None))[1]), counter(status))
-        for name, status in after.of(kind).items()
+        for name, status in after.statuses_of(kind).items()
     )
 
 
@@ -96,7 +96,7 @@ def authorities(moment):
     """Returns {emulator: status} of the emulators that assign triggers and follow no other."""
     return {
         name: status
-        for name, status in moment.of("emulator").items()
+        for name, status in moment.statuses_of("emulator").items()
         if isinstance(status.get("trigger"), dict) and not status["trigger"].get("link")
     }
 
@@ -104,7 +104,7 @@ def authorities(moment):
 def numbers(before, after, *, cards_at_start=None):
     """The `numbers` of the document. `before`: the earlier Moment for rates, or None (then no rate is known).
     `cards_at_start`: {emulator: status when the run began}, None outside of a run."""
-    readouts = after.of("readout")
+    readouts = after.statuses_of("readout")
     chosen = authorities(after)
     offered, accepted = (
         _rates(before, after, chosen, ("trigger", "offered")),
@@ -124,7 +124,7 @@ def numbers(before, after, *, cards_at_start=None):
     events = min((one for one in map(events_of, readouts.values()) if one is not None), default=None)
     built = total(value(status, "fragments", "built") for status in readouts.values())
     incomplete = total(value(status, "fragments", "incomplete") for status in readouts.values())
-    recorders = after.of("recorder")
+    recorders = after.statuses_of("recorder")
     written = total(
         [
             *(value(status, "bytes", "written") for status in readouts.values()),
@@ -169,14 +169,14 @@ def numbers(before, after, *, cards_at_start=None):
 def farm_of(moment):
     """Whole events by fate: in = accepted + rejected + debug + readout_died + under_way; partial: of these; reassigned: assignments that ended without
     a decision; recorded: by all recorders. None without a status of a supervisor; unknown numbers are None."""
-    said = list(moment.of("supervisor").values())
+    said = list(moment.statuses_of("supervisor").values())
     if not said:
         return None
     events = {key: total(value(status, "events", key) for status in said) for key in FARM_EVENTS}
     under_way = total(value(status, "events", key) for status in said for key in ("waiting", "assigned"))
     recorded = [
         total([value(status, "events", "recorded"), value(status, "events", "read_back")])
-        for status in moment.of("recorder").values()
+        for status in moment.statuses_of("recorder").values()
     ]
     return {
         **events,
@@ -247,7 +247,7 @@ def _chunks(readouts, after, cards_at_start):
             lost[reason] = lost.get(reason, 0) + count
     sent = total(value(status, "chunks", "sent") for status in readouts.values())
     if cards_at_start is not None:
-        for reason, count in card_losses(cards_at_start, after.of("emulator")).items():
+        for reason, count in card_losses(cards_at_start, after.statuses_of("emulator")).items():
             lost[reason] = lost.get(reason, 0) + count
             sent = None if sent is None else sent + count
     return {
@@ -325,7 +325,7 @@ def limited_by(before, after):
 def _stands(after):
     """The process furthest downstream with a part that waits and makes no progress (`standing` of its status), or None."""
     for kind in ("recorder", "node", "supervisor", "readout", "router", "emulator"):
-        for name, status in after.of(kind).items():
+        for name, status in after.statuses_of(kind).items():
             for part in status.get("standing") or ():
                 return {"process": name, "stage": f"{part['name']} waits for {part['waits_for']}"}
     return None
@@ -334,16 +334,16 @@ def _stands(after):
 def _limited_by(before, after):
     """Returns {"process", "stage"} or None, from the processes' reports on what they wait for. Of several causes it chooses the one furthest downstream,
     because that one delays all stages before it. A busy card is the cause only without readouts and routers, because later stages make it busy."""
-    for name, status in after.of("supervisor").items():
+    for name, status in after.statuses_of("supervisor").items():
         if status.get("limited_by") not in (None, "", "nothing"):
             slow = _slow_recorder(before, after) if status["limited_by"] == "filter nodes" else None
             return {"process": slow, "stage": "disk"} if slow else {"process": name, "stage": status["limited_by"]}
-    for name, status in after.of("readout").items():
+    for name, status in after.statuses_of("readout").items():
         if status.get("limited_by_now") not in (None, "", "nothing"):
             return {"process": name, "stage": status["limited_by_now"]}
     if before is None:
         return None
-    for name, status in after.of("router").items():
+    for name, status in after.statuses_of("router").items():
         earlier = before.statuses.get(name, (None, None))[1] or {}
         waits = {one["name"]: one.get("waits", 0) for one in earlier.get("subscribers") or ()}
         longest = max(
@@ -355,7 +355,7 @@ def _limited_by(before, after):
             if longest["name"] in after.statuses:
                 return {"process": longest["name"], "stage": f"takes less than {name} has"}
             return {"process": name, "stage": f"waits for {longest['name']}"}
-    if after.of("readout") or after.of("router"):
+    if after.statuses_of("readout") or after.statuses_of("router"):
         return None
     for name, status in authorities(after).items():
         earlier = before.statuses.get(name, (None, None))[1]
@@ -369,12 +369,14 @@ def _slow_recorder(before, after):
     slowest = None
     for moment in (before, after):
         waiting = (
-            {name: value(status, "events", "waiting") or 0 for name, status in moment.of("recorder").items()}
+            {name: value(status, "events", "waiting") or 0 for name, status in moment.statuses_of("recorder").items()}
             if moment
             else {}
         )
         at_nodes = (
-            total(value(status, "events", "under_way") for status in moment.of("node").values()) if moment else None
+            total(value(status, "events", "under_way") for status in moment.statuses_of("node").values())
+            if moment
+            else None
         )
         if not at_nodes or 2 * sum(waiting.values()) <= at_nodes:
             return None
@@ -386,7 +388,7 @@ def links_of(moment, silent=(), most=16):
     """The `links` of the document: totals, and the worst `most` (removed ones first, then those out of step, then silent ones, then by missing, bad and
     doubtful chunks). `silent`: the Silent links."""
     brings_nothing = {(one.process, one.fid) for one in silent}
-    readouts = {name: status for name, status in moment.of("readout").items() if "robs" in status}
+    readouts = {name: status for name, status in moment.statuses_of("readout").items() if "robs" in status}
     if not readouts:
         return {"total": None, "active": None, "removed": None, "bad": []}
     bad, count, active, removed = [], 0, 0, 0

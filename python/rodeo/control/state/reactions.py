@@ -142,7 +142,7 @@ def _may_restart(derived, one, name, run, memory):
     return derived.state in ("RUNNING", "PAUSED") and not run.stopping
 
 
-def gone_on(memory, lost):
+def continue_without(memory, lost):
     """The Memory after the choice to continue without the processes `lost`. The caller, or the next reaction, releases the trigger for the others.
     Processes lost after the choice need another choice."""
     return replace(memory, without=memory.without | frozenset(lost), choice=None)

@@ -169,7 +169,7 @@ class System:
         return tuple(member for one in self.classes for member in one.members())
 
     @property
-    def told_text(self):
+    def public_text(self):
         """The file's text for all readers: without the password of the database."""
         return without_password(self.text, self.database)
 

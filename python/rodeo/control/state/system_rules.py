@@ -29,7 +29,7 @@ class Watch:
         self._known = set()  # (rule, subject) of rules that had a value
         self.found = ()
 
-    def look(self, now_s, *, running, numbers, looks, phases, process_numbers, externals, left_out=frozenset()):
+    def update(self, now_s, *, running, numbers, looks, phases, process_numbers, externals, left_out=frozenset()):
         """Returns all Found of this moment, and keeps them in `found`. `running`: a run is open and triggers are not held. `externals`: {name: External}.
         `left_out`: processes without which the run continues; rules for a run do not check them."""
         found = []

@@ -126,23 +126,25 @@ class _Seen:
                         and self.run is not None
                         and self.run.first_event_ns is not None
                     ):
-                        self.degraded[look.name] = why(look, self.phase[look.name])
+                        self.degraded[look.name] = problem_of(look, self.phase[look.name])
                 elif (without or hopeful >= needed) and look.member.kind in stalled:
                     ended_for_good = "" if self.phase[look.name] == "lost" else ", is not restarted"
                     self.broken[look.name] = (
-                        f"{why(look, self.phase[look.name])}{ended_for_good}, and no event flows without it"
+                        f"{problem_of(look, self.phase[look.name])}{ended_for_good}, and no event flows without it"
                     )
                     if verdict == "ended":
                         ended.append(look.name)
                 elif without or hopeful >= needed:
                     self.degraded[look.name] = (
-                        "left out of this run" if without and verdict == "good" else why(look, self.phase[look.name])
+                        "left out of this run"
+                        if without and verdict == "good"
+                        else problem_of(look, self.phase[look.name])
                     )
                 elif verdict == "ended":
                     ended.append(look.name)
                     self.broken[look.name] = "has ended while the others continue"
                 else:
-                    self.broken[look.name] = why(look, self.phase[look.name])
+                    self.broken[look.name] = problem_of(look, self.phase[look.name])
         self.ended = tuple(ended)
         left = {
             look.member.kind
@@ -314,7 +316,7 @@ def _foreign(seen, strangers):
                 yield f"{look.name} has run {look.run_number if look.run_number is not None else '?'}, and no run is open"
 
 
-def why(look, phase):
+def problem_of(look, phase):
     """A part of a sentence: the problem of a process."""
     if phase == "failed":
         return look.exit.text() if look.exit else "reports that it has failed"
@@ -369,7 +371,7 @@ def _waiting_for(seen, state):
 def _how_it_ended(seen):
     failed = [look for look in seen.per_run if seen.phase[look.name] == "failed"]
     if failed:
-        return f"{failed[0].name} {why(failed[0], 'failed')}, and no readout is left"
+        return f"{failed[0].name} {problem_of(failed[0], 'failed')}, and no readout is left"
     if any(seen.phase[look.name] == "done" for look in seen.per_run):
         return "every readout has ended"
     return "no process of the run is left"
