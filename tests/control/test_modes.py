@@ -21,17 +21,17 @@ def umask(monkeypatch):
 
 
 def test_the_umask_of_the_room_is_that_of_its_agents(umask):
-    file_modes.take(0o027)
+    file_modes.set_umask(0o027)
     assert os.environ[file_modes.VARIABLE] == "0027"
     os.umask(0o022)
-    file_modes.take_from_environment()
+    file_modes.set_umask_from_environment()
     assert os.umask(0o022) == 0o027
 
 
 @pytest.mark.parametrize("text", ["", "9", "rwx", "00277", "-1"])
 def test_an_agent_without_a_umask_has_that_of_its_shell(umask, monkeypatch, text):
     monkeypatch.setenv(file_modes.VARIABLE, text)
-    file_modes.take_from_environment()
+    file_modes.set_umask_from_environment()
     assert os.umask(0o022) == 0o022
 
 

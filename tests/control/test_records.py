@@ -91,19 +91,19 @@ def test_a_record_has_all_its_members_whatever_a_line_says(said, member, is_):
 )
 def test_what_is_looked_for(wanted, takes):
     said = {**record("link is dark", time_ns=5, level="warning", run=7), "fields": {"fid": "0x10"}}
-    assert Wanted(**wanted).takes(said) is takes
+    assert Wanted(**wanted).matches(said) is takes
 
 
 def test_a_line_without_a_number_belongs_to_the_run_that_was_open():
     span = Wanted(run=7, since_ns=10, until_ns=20)
-    assert [span.takes(record(time_ns=time_ns)) for time_ns in (9, 10, 20, 21, None)] == [
+    assert [span.matches(record(time_ns=time_ns)) for time_ns in (9, 10, 20, 21, None)] == [
         False,
         True,
         True,
         False,
         False,
     ]
-    assert not Wanted(run=7).takes(record()), "the time of the run is unknown"
+    assert not Wanted(run=7).matches(record()), "the time of the run is unknown"
     assert Wanted.from_json({**span.as_json(), "lines": 0}) == Wanted(run=7, since_ns=10, until_ns=20, lines=1)
     assert (
         Wanted.from_json({"level": 5, "run": "7", "lines": "many"}) == Wanted() and Wanted.from_json(None) == Wanted()
@@ -136,7 +136,7 @@ def test_who_follows_the_log_of_a_run_is_told_each_line_once():
 
         async def _own(self, process, wanted):
             asked.append(wanted)
-            return [each for each in said if wanted.takes(each)]
+            return [each for each in said if wanted.matches(each)]
 
         c = type("Controller", (), {"hosts": {}})
 

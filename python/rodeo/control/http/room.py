@@ -316,7 +316,7 @@ def main(file, *, listen=None, page=True, verbose=False):
     system = load(Path(file), paths.rodeo_command())
     address = listen_address(listen or system.listen) if page else None
     lock = hold_room(system.name)
-    file_modes.take(system.umask)
+    file_modes.set_umask(system.umask)
     log_setup.begin(
         "control",
         system.directory / "control.jsonl",

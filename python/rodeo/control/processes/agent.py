@@ -124,7 +124,7 @@ class Agent:
             if not isinstance(request, dict):
                 raise ValueError
             number = request.pop("id", None)
-            answer = {"id": number, "ok": True, "reply": await self.obey(request)}
+            answer = {"id": number, "ok": True, "reply": await self.handle(request)}
         except Refused as refused:
             answer = {"id": number, **refused.as_json()}
         except (ValueError, RecursionError):
@@ -136,7 +136,7 @@ class Agent:
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
 
-    async def obey(self, request):
+    async def handle(self, request):
         """The reply to one request, an object. Refused."""
         verb = request.pop("do", None)
         found = getattr(self, f"do_{verb}", None) if isinstance(verb, str) else None
@@ -331,7 +331,7 @@ def main(argv=None):
         help="on SIGTERM asks all processes to end, and waits for them: for a job that ends with its agent",
     )
     options = parser.parse_args(argv)
-    file_modes.take_from_environment()
+    file_modes.set_umask_from_environment()
     signal.signal(signal.SIGHUP, lambda *_: None)  # not SIG_IGN: launched processes would inherit it
     directory = Path(options.directory).absolute()
     try:

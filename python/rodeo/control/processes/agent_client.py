@@ -76,14 +76,14 @@ class AgentHost(Host):
         self._failures, self._failed = 0, None
 
     async def _open(self):
-        other = await self._say_hello()
+        other = await self._send_hello()
         if other is None:
             return
         await self._leave_other(other)
         for attempt in range(MOST_ATTEMPTS, 0, -1):  # waits until the other agent has ended and ours answers
             await asyncio.sleep(ATTEMPT_S)
             try:
-                if await self._say_hello() is None:
+                if await self._send_hello() is None:
                     return
             except Refused:
                 if attempt == 1:
@@ -93,7 +93,7 @@ class AgentHost(Host):
             "control.agent_runs", f"the agent of this system on {self.name} uses {other}, and does not end", ""
         )
 
-    async def _say_hello(self):
+    async def _send_hello(self):
         """Connects. Returns the agent's directory if it is not this system's, else None. Refused: not connected."""
         try:
             self._reader, self._writer = await self.connect()

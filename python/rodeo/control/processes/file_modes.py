@@ -9,13 +9,13 @@ from rodeo.control.refused import Refused
 VARIABLE = "RODEO_UMASK"  # this environment variable carries the umask to agents and their processes
 
 
-def take(umask):
+def set_umask(umask):
     """Sets the umask of the room's process, before it writes any file."""
     os.environ[VARIABLE] = f"{umask:04o}"
     os.umask(umask)
 
 
-def take_from_environment():
+def set_umask_from_environment():
     """Sets the umask of an agent. An agent started by hand keeps the umask of its shell."""
     text = os.environ.get(VARIABLE, "")
     if text and len(text) <= 4 and all(each in "01234567" for each in text):

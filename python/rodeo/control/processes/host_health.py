@@ -68,6 +68,6 @@ class HostLooks:
             self.offsets.pop(name, None)
             self.temperatures.pop(name, None)
 
-    def off_by(self):
+    def clock_offsets(self):
         """Returns {host: least possible offset of its clock in seconds}."""
         return {name: certain(*found) for name, found in self.offsets.items()}

@@ -64,7 +64,7 @@ class Wanted:
             **numbers,
         )
 
-    def takes(self, record):
+    def matches(self, record):
         """Whether a record is wanted."""
         if LEVELS.index(record["level"]) < LEVELS.index(self.level) or AUDIENCES.index(
             record["audience"]
@@ -248,7 +248,7 @@ def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
         ):
             continue
         record = plain(text, process, time_ns)
-        if wanted.takes(record):
+        if wanted.matches(record):
             records.append(record)
             if len(records) >= 2 * wanted.lines:
                 break
@@ -287,7 +287,7 @@ def _of_json(file, process, wanted, budget):
                 continue
             if first_ns and record["time_ns"] is not None and record["time_ns"] < first_ns - DISORDER_NS:
                 return
-            if wanted.takes(record):
+            if wanted.matches(record):
                 yield record
                 left -= 1
                 if left == 0:

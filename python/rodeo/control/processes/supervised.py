@@ -120,7 +120,7 @@ class Supervised:
         """The checksum of the configuration to start with: the one of the ready process."""
         return self.expected_sha256 or self.process.get("configuration_sha256") or ""
 
-    def look(self, now_s):
+    def snapshot(self, now_s):
         """The Look for the deciding modules."""
         process, status = self.process, self.status or {}
         phase_said = process.get("phase") or status.get("phase")

@@ -384,7 +384,7 @@ class Controller:
             disk_seconds_left=None,
             disk_time_s=self.system.disk_time_s,
             alarms=self.telling.book.standing(),
-            clocks=self.host_looks.off_by(),
+            clocks=self.host_looks.clock_offsets(),
             clock_limit_s=self.system.rules["clock"].limit if self.system.rules["clock"].enabled else None,
         )
 

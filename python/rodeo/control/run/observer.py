@@ -100,7 +100,7 @@ class Observer:
     def looks(self):
         """Returns a Look at each member, in the order of the system file."""
         now_s = time.monotonic()
-        return tuple(each.look(now_s) for each in self.members.values())
+        return tuple(each.snapshot(now_s) for each in self.members.values())
 
     async def close(self):
         await cancelled(self._asking.values())

@@ -251,7 +251,9 @@ async def _settle(c, act, most_s=None):
 
     def done():
         now_s, members = time.monotonic(), [c.observer.members[name] for name in names]
-        running = {each.name: each.status for each in members if phase_of(each.look(now_s)) in ("running", "draining")}
+        running = {
+            each.name: each.status for each in members if phase_of(each.snapshot(now_s)) in ("running", "draining")
+        }
         over, act.waiting_for = settling.done(running, accepted, now_s)
         return over or most_s is not None and now_s - began_s > most_s * c.patience
 

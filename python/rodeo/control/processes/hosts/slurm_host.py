@@ -196,7 +196,7 @@ class SlurmHost(RemoteHost):
                         or hopeless_since is not None
                         and now - hopeless_since > HOPELESS_S * self.patience
                     ):
-                        await self._take_back()
+                        await self._cancel_waiting_job()
                         raise Refused(
                             "control.launch",
                             f"{self.name} has no agent after {time.monotonic() - began:.0f} s: {refused.what}",
@@ -204,7 +204,7 @@ class SlurmHost(RemoteHost):
                         ) from None
                 await asyncio.sleep(LOOK_S)
 
-    async def _take_back(self):
+    async def _cancel_waiting_job(self):
         with contextlib.suppress(Refused):
             if (job := await self.job()) is not None and job[1] in WAITING:
                 await said("scancel", job[0], seconds=COMMAND_S * self.patience)
