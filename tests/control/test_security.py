@@ -25,7 +25,7 @@ def room(idle_room):
 def a_minute_later(request):
     """Resets the audit's limit of refusals between tests."""
     if "room" in request.fixturenames:
-        request.getfixturevalue("room").clock_s += security.RefusalsTold.PER_S
+        request.getfixturevalue("room").clock_s += security.RefusalLimit.PER_S
 
 
 @contextlib.contextmanager
@@ -128,10 +128,10 @@ def test_the_number_of_another_session_does_not_do(room):
 
 
 def test_refusals_are_audited_but_do_not_fill_the_audit():
-    told = security.RefusalsTold()
-    answers = [told.tell(float(n) / 100) for n in range(1000)]
+    limit = security.RefusalLimit()
+    answers = [limit.admit(float(n) / 100) for n in range(1000)]
     assert answers[:20] == [0] * 20 and answers[20:] == [None] * 980
-    assert told.tell(70.0) == 980
+    assert limit.admit(70.0) == 980
 
 
 def test_log_out_ends_this_session_and_no_other(room):

@@ -55,7 +55,7 @@ class Door:
         self.app, self.desk, self.sessions, self.way = app, desk, sessions, way
         self.hosts = security.hosts_of(port)
         self.cookie = f"rodeo-{port}"
-        self.told = security.RefusalsTold()
+        self.refusal_limit = security.RefusalLimit()
         self.shares = Shares()
 
     async def __call__(self, scope, receive, send):
@@ -68,7 +68,7 @@ class Door:
                     return await _respond(scope, send, *answer)
                 share.enter_context(self._share(scope))
             except Refused as refused:
-                await self._tell(scope, headers, refused)
+                await self._audit_refusal(scope, headers, refused)
                 return await _refuse(scope, receive, send, refused, headers)
             return await self.app(scope, receive, _with_headers(send) if scope["type"] == "http" else send)
 
@@ -125,13 +125,13 @@ class Door:
         _check_length(headers)
         return None
 
-    async def _tell(self, scope, headers, refused):
+    async def _audit_refusal(self, scope, headers, refused):
         """Writes an audit row for a refusal. Its origin is "door", because the client is not identified."""
         if refused.code == "control.session":  # an open page asks every few seconds, which is not an attempt to enter
             return
-        untold = self.told.tell(self.desk.monotonic())
-        if untold is not None:
-            besides = f"; {untold} earlier refusals were not recorded" if untold else ""
+        not_recorded = self.refusal_limit.admit(self.desk.monotonic())
+        if not_recorded is not None:
+            besides = f"; {not_recorded} earlier refusals were not recorded" if not_recorded else ""
             address = "%s:%s" % tuple(scope["client"][:2]) if scope.get("client") else self.way
             await self.desk.audit(
                 Actor(address, "door", "none", address),

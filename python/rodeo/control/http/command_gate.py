@@ -88,7 +88,7 @@ class Desk:
                     still = partial(self.lease.check, actor.name, self.lease.fence)
                 result = await self.controller.command(name, given, actor.name, still) or {}
                 if self.lease.holder == actor.name:  # renews control: a launch may have taken longer than the lease
-                    self.lease.take(actor.name, self.monotonic())
+                    self.lease.acquire(actor.name, self.monotonic())
                     self._show()
         except Refused as refused:
             await self.audit(actor, name, given, "refused", f"{refused.code}: {refused.what}")
@@ -110,14 +110,14 @@ class Desk:
     def _check_control(self, actor, fence):
         """A command takes control if it is free, unless it carries an old fencing number: then it is stale."""
         if self.lease.holder is None and fence is None:
-            self.lease.take(actor.name, self.monotonic())
+            self.lease.acquire(actor.name, self.monotonic())
         self.lease.check(actor.name, fence)
-        self.lease.take(actor.name, self.monotonic())
+        self.lease.acquire(actor.name, self.monotonic())
 
     async def _about_control(self, actor, name, arguments, fence):
         now, lease, result = self.monotonic(), self.lease, {}
         if name == "take":
-            result = {"fence": lease.take(actor.name, now, at_once=arguments["at_once"])}
+            result = {"fence": lease.acquire(actor.name, now, at_once=arguments["at_once"])}
         elif name == "ask":
             left = lease.ask(actor.name, now)
             result = {"fence": lease.fence, "seconds": round(left, 1)}

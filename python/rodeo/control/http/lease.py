@@ -31,7 +31,7 @@ class Lease:
             self._free()
         return changes
 
-    def take(self, who, now_s, *, at_once=False) -> int:
+    def acquire(self, who, now_s, *, at_once=False) -> int:
         """Gives `who` control if it is free or already theirs, or with `at_once` (experts). Returns the fencing number."""
         if self.holder == who:
             self.until_s = now_s + LEASE_S
@@ -48,7 +48,7 @@ class Lease:
     def ask(self, who, now_s) -> float:
         """Asks for control. Returns the seconds until `who` gets it; 0 if `who` has it now."""
         if self.holder is None or self.holder == who:
-            self.take(who, now_s)
+            self.acquire(who, now_s)
             return 0.0
         if self.asked_by not in (None, who):
             raise Refused(

@@ -133,21 +133,21 @@ def check_name(name) -> str:
     return name.strip()
 
 
-class RefusalsTold:
+class RefusalLimit:
     """Bounds the refusals of the door in the audit: 20 a minute; the others are counted. A page with a thousand requests a second cannot fill the database."""
 
     MOST, PER_S = 20, 60.0
 
     def __init__(self):
-        self.began_s, self.count, self.untold = float("-inf"), 0, 0
+        self.began_s, self.count, self.not_recorded = float("-inf"), 0, 0
 
-    def tell(self, now_s: float) -> int | None:
+    def admit(self, now_s: float) -> int | None:
         """The number of refusals that were only counted since the last audited one; None if this refusal is only counted, too."""
         if now_s - self.began_s >= self.PER_S:
             self.began_s, self.count = now_s, 0
         self.count += 1
         if self.count > self.MOST:
-            self.untold += 1
+            self.not_recorded += 1
             return None
-        untold, self.untold = self.untold, 0
-        return untold
+        not_recorded, self.not_recorded = self.not_recorded, 0
+        return not_recorded
