@@ -319,7 +319,7 @@ def run_import(argv):
     paths = [STDIN if path == "-" else path for path in options.paths]
     results = [
         {"file": str(path), "number": number, "outcome": outcome}
-        for path, number, outcome in import_runs.take_in(schema, paths, options.of)
+        for path, number, outcome in import_runs.import_paths(schema, paths, options.of)
     ]
     rows_out(
         options,
@@ -353,7 +353,7 @@ def run_take(argv):
     schema = schema_of(options)
     from rodeo.control.database import bare_readout
 
-    number = bare_readout.take(schema, options.of, options.least)
+    number = bare_readout.draw_number(schema, options.of, options.least)
     say(json.dumps({"run": number}) if options.output == "json" else str(number))
 
 

@@ -15,7 +15,7 @@ SYSTEM = "readout"  # the system of runs without a control room
 LONGEST = 64 * 2**20
 
 
-def take(schema, system=SYSTEM, least=1):
+def draw_number(schema, system=SYSTEM, least=1):
     """Takes the next run number of a database, at least `least`; makes the database if needed. Ignores impossible numbers of an older import.
     Refused(control.database)."""
     engine = schema.engine(create=True)
@@ -40,9 +40,11 @@ def take(schema, system=SYSTEM, least=1):
                 apply_records.count(connection, system, number)
                 return number
     except sa.exc.SQLAlchemyError as error:
-        from rodeo.control.database.schema import why
+        from rodeo.control.database.schema import fault_text
 
-        raise Refused("control.database", f"the run database cannot be written: {why(error, schema)}", "") from None
+        raise Refused(
+            "control.database", f"the run database cannot be written: {fault_text(error, schema)}", ""
+        ) from None
     finally:
         engine.dispose()
 

@@ -45,7 +45,7 @@ class Database:
         self.schema = Schema(url, busy_s=busy_s)
         self.retry_s, self.renew_after_s = retry_s, renew_after_s
         self.journal = Journal(self.directory)
-        self.writer, self.reads = Writer(self), Reads(self.schema, before=self._settled)
+        self.writer, self.reads = Writer(self), Reads(self.schema, before=self._wait_for_tables)
         self._of_journal = threading.RLock()  # held during waits for the disk; acquired before _lock
         self._lock = threading.RLock()  # protects all members below; held briefly
         self._wake_journal, self._wake_tables = threading.Condition(self._lock), threading.Condition(self._lock)
@@ -224,7 +224,7 @@ class Database:
             with self._lock:
                 self._journal_why = f"{self.journal.path}: {error.strerror or error}"
                 for sequence, record, _ in taken:
-                    self.journal.kept.take(record)
+                    self.journal.kept.add(record)
                     self._unwritten[sequence] = record
                 while len(self._unwritten) > UNWRITTEN:
                     del self._unwritten[min(self._unwritten)]
@@ -337,9 +337,9 @@ class Database:
                 if again:
                     return self._transaction(function, again - 1)
                 raise
-            from rodeo.control.database.schema import why
+            from rodeo.control.database.schema import fault_text
 
-            self._gone(why(error, self.schema))
+            self._gone(fault_text(error, self.schema))
             return None
 
     def _leave_run_json(self):
@@ -402,7 +402,7 @@ class Database:
 
     def _connect(self, first=False):
         """Opens the database, and queues the records that it lacks."""
-        from rodeo.control.database.schema import why
+        from rodeo.control.database.schema import fault_text
         from rodeo.control.database.tables import journal, sa, unusable
 
         create = self._may_create(first)
@@ -436,7 +436,7 @@ class Database:
                 raise
             self._disconnect()
             with self._lock:
-                reason = why(error, self.schema)
+                reason = fault_text(error, self.schema)
                 if reason != self._why:
                     LOG.error("the run database is gone: %s", reason)
                 self._why, self._next_s = reason, time.monotonic() + self.retry_s
@@ -473,7 +473,7 @@ class Database:
         if found is not None:
             with self._of_journal, contextlib.suppress(OSError):
                 for _, record in self.journal.records(0):
-                    found.take(record)
+                    found.add(record)
                 self.journal.kept, self.journal.headless = found, False
                 self.journal.compact(self.journal.after)
 
@@ -498,7 +498,7 @@ class Database:
             except OSError as error:
                 LOG.warning("%s cannot be made shorter: %s", self.journal.path, error)
 
-    def _settled(self, limit_s=5.0):
+    def _wait_for_tables(self, limit_s=5.0):
         """Waits until all submitted records are in the tables, unless the database is gone. Every read begins with this."""
         end = time.monotonic() + limit_s
         with self._lock:

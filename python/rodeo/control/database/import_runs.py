@@ -111,7 +111,7 @@ def _found(paths):
     return list(dict.fromkeys(files)), results
 
 
-def take_in(schema, paths, system=None):
+def import_paths(schema, paths, system=None):
     """Imports run.json files and reports of readouts (for `system`) from `paths`. Returns [(path, number or None, "imported" | "there already" | why not)]."""
     files, results = _found(paths)
     engine = schema.engine(create=True)
@@ -129,9 +129,11 @@ def take_in(schema, paths, system=None):
                 except Refused as refused:
                     results.append((path, number_, refused.what))
     except sa.exc.SQLAlchemyError as error:
-        from rodeo.control.database.schema import why
+        from rodeo.control.database.schema import fault_text
 
-        raise Refused("control.database", f"the run database cannot be written: {why(error, schema)}", "") from None
+        raise Refused(
+            "control.database", f"the run database cannot be written: {fault_text(error, schema)}", ""
+        ) from None
     finally:
         engine.dispose()
     return results

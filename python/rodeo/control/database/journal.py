@@ -121,7 +121,7 @@ class Journal:
                 self.damaged += 1
                 continue
             self.last = found[1]
-            self.kept.take(found[2])
+            self.kept.add(found[2])
         if self.torn:
             self._file.truncate(self._end)
         self.opened_last = self.last
@@ -215,7 +215,7 @@ class Journal:
         self.last = entries[-1][0]
         for sequence, record in entries:
             if sequence >= kept_before:
-                self.kept.take(record)
+                self.kept.add(record)
 
     def compact(self, applied):
         """Removes records up to the sequence `applied`, which are in the tables: a new file begins with their result. OSError: the old file stays."""

@@ -40,12 +40,12 @@ class Kept:
             "last_number": self.last_number,
         }
 
-    def take(self, record):
+    def add(self, record):
         """Adds the next record. Skips a record of another version that lacks a member."""
         with contextlib.suppress(LookupError, TypeError):
-            self._take(record)
+            self._add(record)
 
-    def _take(self, record):
+    def _add(self, record):
         kind = record.get("kind")
         if kind == "remember":
             self.remembered.pop(record["key"], None)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from rodeo.control.database import tables
 from rodeo.control.database.apply_records import AUDITED, START_OF_CHAIN, audit_sha256
 from rodeo.control.database.journal_state import OF_THE_RUN, STANDING, Kept
-from rodeo.control.database.schema import refuse_other, why
+from rodeo.control.database.schema import fault_text, refuse_other
 from rodeo.control.database.tables import OPEN, sa
 from rodeo.control.refused import Refused
 
@@ -62,7 +62,7 @@ class Reads:
                 return function(connection, *arguments)
         except (sa.exc.SQLAlchemyError, OSError) as error:
             raise Refused(
-                "control.database", f"the run database cannot be read: {why(error, self.schema)}", ""
+                "control.database", f"the run database cannot be read: {fault_text(error, self.schema)}", ""
             ) from None
         finally:
             if engine is not None:

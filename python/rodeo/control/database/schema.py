@@ -180,7 +180,7 @@ def refuse_other(connection, schema):
         )
 
 
-def why(error, schema):
+def fault_text(error, schema):
     """Describes the fault of a database for people, from its driver's error."""
     text = (
         str(getattr(error, "orig", None) or error).strip().splitlines()[0]
