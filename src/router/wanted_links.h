@@ -10,10 +10,10 @@
 
 namespace rodeo::router {
 
-/// One thread. `wanted(link)`: true if a link has a subscriber now; `tell(link, wanted)` passes this to the stream. A link
-/// that loses its subscriber is read and counted further, until the stream had no page for half a second (a card may have
-/// its own queue, which empties when there is room again), or for `grace`. So a run that ends with a backlog can tell what
-/// happened to its chunks.
+/// One thread. `wanted(link)`: true if a link has a subscriber now; `tell(link, wanted)` passes this to the stream. The
+/// stream still reads and counts a link that has lost its subscriber, so that a run that ends with a backlog can tell what
+/// happened to its chunks. It leaves the link out after `grace`, or after half a second without a page. The half second
+/// gives a card time to empty a queue of its own.
 class WantedLinks {
  public:
   WantedLinks(std::size_t links, std::uint64_t grace_ns) : told_(links, true), grace_ns_(grace_ns) {}

@@ -318,7 +318,7 @@ Result<BusReading> read_bus(const std::filesystem::path& bus) {
     auto entry = read_entry(file);
     if (entry) {
       reading.entries.push_back(*std::move(entry));
-    } else if (std::filesystem::exists(file, error)) {  // otherwise its publisher has just ended
+    } else if (std::filesystem::exists(file, error)) {  // a file that is gone belonged to a publisher that has just ended
       reading.unreadable.push_back(std::move(entry).error());
     }
   }
@@ -347,7 +347,7 @@ bool is_alive(const BusEntry& entry, std::chrono::milliseconds patience) {
   ControlSocket socket(std::move(connected));
   for (;;) {
     const auto message = socket.next();
-    if (!message) return message.error().code == "transport.closed";  // otherwise another program answers
+    if (!message) return message.error().code == "transport.closed";  // after other errors, another program answers
     if (*message) {
       const auto* const hello = std::get_if<formats::ControlHello>(&**message);
       // The instance is known only if the version agrees.

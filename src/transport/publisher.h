@@ -40,7 +40,7 @@ struct PublisherSettings {
 inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
-    {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or only monitors without room."},
+    {"no_subscriber", "chunks", "Chunks in no page: no subscriber wanted them, or the monitors that did had no room."},
     {"undelivered", "chunks", "Chunks in pages for subscribers of data that did not come back for them."},
     {"monitor_chunks_dropped", "chunks", "Chunks that a monitor had no room for, or had not taken when it left."},
     {"pages_sent", "pages", "Pages sent to subscribers."},
@@ -59,7 +59,8 @@ inline constexpr std::array<base::CounterInfo, 19> kPublisherCounters{{
     {"refused_secret", "peers", "Of these, peers without the secret."},
     {"refused_unreadable", "peers", "Of these, peers that sent an unreadable or unexpected message, or none."},
     {"wanted_bytes", "bytes", "Bytes of chunks that went into pages, of one subscriber or more."},
-    {"no_subscriber_bytes", "bytes", "Bytes of chunks that no subscriber wanted, or only monitors without room."},
+    {"no_subscriber_bytes", "bytes",
+     "Bytes of chunks in no page: no subscriber wanted them, or the monitors that did had no room."},
 }};
 
 /// One thread, the reader of the stream, calls all functions except tally(), counters() and subscribers().

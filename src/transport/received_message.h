@@ -43,7 +43,7 @@ class ReceivedMessage {
     for (const std::uint32_t slot : slots_) home_->give_back(slot);
   }
 
-  /// In order; none is empty.
+  /// The pieces in order. No piece is empty.
   std::span<const std::span<const std::byte>> pieces() const { return pieces_; }
 
   std::size_t bytes() const {

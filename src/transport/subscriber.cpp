@@ -265,7 +265,8 @@ void Subscriber::acknowledge_pages() {
 }
 
 void Subscriber::refuse(const std::string& why) {
-  if (state_ == State::flowing) broken({"transport.protocol", why});  // else the connection of that page has ended
+  if (state_ == State::flowing)
+    broken({"transport.protocol", why});  // in other states, the connection of that page has ended
 }
 
 void Subscriber::leave() {

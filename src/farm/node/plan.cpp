@@ -22,8 +22,8 @@ const Settings<NodeKeys>& node_settings() {
               "Name of the supervisor's service on the bus: farm.supervisor.name of its configuration."),
       setting(&N::slots, "events", "Limit of events at a time.", {.minimum = 1, .maximum = 4096}),
       setting(&N::building, "building", {{"full", Building::full}, {"steps", Building::steps}},
-              "full: all fragments of an event at once, then its selection. steps: the fragments that the selection asks "
-              "for, step by step, and the rest once the event is accepted."),
+              "full fetches all fragments of an event at once, then calls its selection. steps fetches the fragments that "
+              "the selection asks for, step by step, and the rest once the event is accepted."),
       setting(&N::workers, "workers", "Threads that run the selection.", {.minimum = 1, .maximum = 256}),
       setting(
           &N::credit_fragments, "credit_fragments",

@@ -1,4 +1,4 @@
-// The settings of one filter node as plain values. farm/node/plan.h makes them from a configuration, tests by hand.
+// The settings of one filter node as plain values. farm/node/plan.h makes them from a configuration; tests set them by hand.
 #pragma once
 
 #include <chrono>

@@ -25,7 +25,7 @@ const Settings<RecorderKeys>& recorder_settings() {
               "When events are flushed to the disk, and then acknowledged: each at once (events that come while the disk is "
               "busy go together), after sync_interval, or after sync_bytes or sync_interval."),
       setting(&F::sync_interval, "sync_interval", "How long an event may wait for its flush; not with sync = \"each\"."),
-      setting(&F::sync_bytes, "sync_bytes", "How much may wait for a flush, with sync = \"bytes\".", kBytes),
+      setting(&F::sync_bytes, "sync_bytes", "Bytes that may wait for a flush, with sync = \"bytes\".", kBytes),
       setting(
           &F::lumi_block_linger, "lumi_block_linger",
           "Files of a luminosity block are closed when a later block has begun and no event came for them in this time."),

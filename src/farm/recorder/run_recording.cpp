@@ -119,7 +119,7 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
     counters_.add(RecorderCounter::waits_for_disk);
     return false;
   }
-  // The pieces of the event, without the head of the request, stay in place.
+  // Lists the pieces of the event, without the head of the request. The bytes stay in place.
   event_pieces_.clear();
   std::size_t skip = taken->bytes;
   for (const auto piece : pieces) {
@@ -131,8 +131,8 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
   return true;
 }
 
-// Handles an event that only some of its streams have: leaves the streams that lack it. True: none of `streams` has it, or
-// all. Then another node decided it before, and this node cannot know that decision.
+// Handles an event that only some of its streams have: removes from `streams` those that have it. True: none of `streams`
+// has the event, or all have it. Then another node decided it before, and this node cannot know that decision.
 bool RunRecording::has_another_decision(std::uint64_t id, std::vector<RecordStream>& streams) {
   const auto& there = *ids_.partly(id);
   const auto erased = std::erase_if(streams, [&](const RecordStream& stream) {

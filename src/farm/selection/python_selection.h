@@ -30,7 +30,8 @@ class PythonSelection final : public EventSelection {
   ~PythonSelection() override;
 
   std::vector<SourceId> first_robs() const override { return first_robs_; }
-  /// Throws std::runtime_error if the function raised, the process ended, or its answer was late; the last two restart it.
+  /// Throws std::runtime_error if the function raised an exception, the process ended, or the answer was late. In the second
+  /// and third case, restarts the process.
   Selected select(const WholeEvent& event) override;
   std::vector<NamedCounter> counters() const override;
 

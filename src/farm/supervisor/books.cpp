@@ -11,7 +11,7 @@ using dispatch::Dispatcher;
 /// Limit of remembered ids that no trigger announced, after a restart or without a trigger authority.
 constexpr std::uint32_t kLately = 1 << 20;
 constexpr std::size_t kMostUntold = 1 << 20;  // Exceeds what readouts hold; above this limit, the oldest come first.
-constexpr std::uint32_t kMostAtOnce = 32;     // Limit of successive events to one node; it works on as many at a time.
+constexpr std::uint32_t kMostAtOnce = 32;     // Limit of successive events to one node: so many it processes at a time.
 
 static_assert(static_cast<int>(formats::Verdict::accepted) == static_cast<int>(dispatch::Verdict::accepted) &&
               static_cast<int>(formats::Verdict::rejected) == static_cast<int>(dispatch::Verdict::rejected) &&

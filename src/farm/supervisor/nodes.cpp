@@ -306,7 +306,7 @@ void Nodes::leave(std::uint32_t number, std::uint64_t now_ns) {
   books_.dispatcher.set_room(number, 0);
 }
 
-/// Assigns events to other nodes that were not sent to this one: no selection has seen them.
+/// Takes the events that were not sent to this node. Other nodes get them, because no selection has seen them.
 void Nodes::take_out(std::uint32_t number) {
   for (const formats::AssignedEvent& event : std::exchange(nodes_[number].out, {}))
     books_.dispatcher.undelivered(number, event.id);

@@ -1,4 +1,4 @@
-// The settings of a supervisor as plain values. farm/supervisor/plan.h makes them from a configuration, tests by hand.
+// The settings of a supervisor as plain values. farm/supervisor/plan.h makes them from a configuration; tests set them by hand.
 #pragma once
 
 #include <chrono>

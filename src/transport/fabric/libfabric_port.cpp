@@ -298,7 +298,7 @@ Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const
   auto domain = RODEO_TRY(made<fid_domain>("open the domain of `" + provider + "`", [&](fid_domain** object) {
     return fi_domain(fabric.get(), info.get(), object, nullptr);
   }));
-  // Only tcp has sockets, with a descriptor to wait for.
+  // Only tcp uses sockets, which have a descriptor to wait for.
   const PortSize of = provider == "tcp" ? size : PortSize::few;
   if (provider == "shm") return open_rdm_port(std::move(info), std::move(fabric), std::move(domain), of);
   return open_msg_port(std::move(info), std::move(fabric), std::move(domain), of, !listen.empty());

@@ -125,7 +125,7 @@ class LibfabricPort : public FabricPort {
   void arrived(End& end, Operation& operation, std::size_t bytes);
   void handle_errors(Queue& queue);
 
-  std::vector<std::unique_ptr<End>> closed_;  // kept until the last operation of each completes
+  std::vector<std::unique_ptr<End>> closed_;  // each stays until its last operation completes
   std::deque<Event> events_;                  // returned by the next poll()
   const PortSize size_;
   base::UniqueFd ready_;      // for `many`: watches the queues' descriptors

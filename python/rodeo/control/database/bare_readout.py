@@ -60,7 +60,7 @@ def is_report(value):
 
 
 def record(path, value, system=None):
-    """Makes the run of a report, in the form of a control room's run.json. The time of the file is its end; its begin follows from its length.
+    """Makes the run of a report, in the form of a control room's run.json. The run ends at the time of the file; its length in the report gives its begin.
     Refused(control.run_json)."""
     path = Path(path)
     report, problems = status_schema.checked("report", value)

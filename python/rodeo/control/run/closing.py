@@ -23,7 +23,7 @@ class Closing:
     def __init__(self, c):
         self.c = c
         self.router_links = {}  # {router: fids that it delivers} of the open run
-        self._of_blocks = asyncio.Lock()  # held while blocks are written, so that new values stay
+        self._of_blocks = asyncio.Lock()  # older values must not overwrite newer ones
 
     async def open_run(self, act, arguments, readouts):
         """Draws a number and inserts its row in one transaction, then makes the folders of the readouts. If Refused, only a closed row remains."""
