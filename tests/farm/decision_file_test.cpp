@@ -23,6 +23,7 @@ struct Decisions : testing::Test {
 TEST_F(Decisions, EachEventCountsOnceByItsFirstDecision) {
   for (int life = 0; life < 2; ++life) {
     DecisionFile file(path);
+    file.open();
     file.add(1, Verdict::accepted);
     file.add(2, Verdict::rejected);
     file.add(3, life == 0 ? Verdict::debug : Verdict::accepted);
@@ -41,6 +42,7 @@ TEST_F(Decisions, EachEventCountsOnceByItsFirstDecision) {
 TEST_F(Decisions, ARecordThatAKilledSupervisorLeftHalfIsNone) {
   {
     DecisionFile file(path);
+    file.open();
     file.add(1, Verdict::accepted);
     ASSERT_TRUE(file.flush());
   }

@@ -107,7 +107,7 @@ class Books {
   dispatch::Admission admission;
   dispatch::CommonSpan span;  ///< Used without a trigger authority.
   dispatch::ClearBook clears;
-  DecisionFile decisions;
+  DecisionFile decisions;  ///< open() before the first flush().
 
  private:
   void outside(BooksCounter why, std::uint64_t id, std::uint64_t now_ns);

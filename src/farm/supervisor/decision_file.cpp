@@ -38,13 +38,13 @@ Result<Decided> read_decisions(const std::filesystem::path& path) {
   return out;
 }
 
-DecisionFile::DecisionFile(const std::filesystem::path& path) : path_(path) {
-  if (path.empty()) return;
+void DecisionFile::open() {
+  if (path_.empty()) return;
   const auto fail = [&](const char* what) {
     throw SetupError({"farm.decisions", fmt::format("cannot {} the file of decisions: {}", what, std::strerror(errno)),
-                      path.string(), "give farm.supervisor.decisions a file that can be written, or leave it out"});
+                      path_.string(), "give farm.supervisor.decisions a file that can be written, or leave it out"});
   };
-  file_ = base::UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  file_ = base::UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file_) fail("open");
   struct stat is{};
   if (::fstat(file_.get(), &is) != 0) fail("get the size of");
@@ -55,7 +55,7 @@ DecisionFile::DecisionFile(const std::filesystem::path& path) : path_(path) {
 }
 
 void DecisionFile::add(std::uint64_t id, dispatch::Verdict verdict) {
-  if (!file_) return;
+  if (path_.empty()) return;
   const std::size_t at = waiting_.size();
   waiting_.resize(at + kRecordBytes);
   std::memcpy(waiting_.data() + at, &id, sizeof id);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -31,13 +32,15 @@ class DecisionFile {
  public:
   static constexpr std::size_t kRecordBytes = 9;
 
-  /// Appends after the last whole record of an existing file. An empty path means no file. Throws SetupError farm.decisions.
-  explicit DecisionFile(const std::filesystem::path& path);
+  /// An empty path means no file.
+  explicit DecisionFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Opens the file at the start of a run, and cuts an incomplete last record off. Throws SetupError farm.decisions.
+  void open();
 
   void add(std::uint64_t id, dispatch::Verdict verdict);
   /// Writes what was added. After an error the next call writes the rest.
   Result<void> flush();
-  bool in_use() const { return static_cast<bool>(file_); }
   /// True if everything that was added is in the file, and also without a file.
   bool written() const { return waiting_.empty(); }
 

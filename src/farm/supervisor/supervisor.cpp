@@ -46,7 +46,10 @@ Supervisor::~Supervisor() {
   thread_.join();
 }
 
-void Supervisor::start(std::uint32_t run_number) { run_number_.store(run_number, std::memory_order_release); }
+void Supervisor::start(std::uint32_t run_number) {
+  books_.decisions.open();  // Its directory may be linked to the run's folder only now.
+  run_number_.store(run_number, std::memory_order_release);
+}
 
 void Supervisor::run() {
   base::set_thread_name("supervisor");

@@ -68,6 +68,7 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
+  /// Throws SetupError: farm.decisions.
   void start(std::uint32_t run_number);
   /// Ends in order: holds the trigger, then waits until events under way are decided and cleared.
   void stop() { stop_.store(true, std::memory_order_release); }
