@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -127,6 +128,15 @@ class Rodeo:
             **options,
         }
         return Process([str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, **options)
+
+
+def without_packages(rodeo):
+    """Gives a rodeo a Python without packages. Returns a file with the arguments of each call."""
+    interpreter, called = rodeo.directory / "bare-python", rodeo.directory / "called"
+    interpreter.write_text(f'#!/bin/sh\necho "$@" >> {called}\nexec {sys.executable} -S "$@"\n')
+    interpreter.chmod(0o755)
+    rodeo.environment["RODEO_PYTHON"] = str(interpreter)
+    return called
 
 
 @pytest.fixture

@@ -36,11 +36,7 @@ void add_settings(std::vector<std::string>& to, const DemoOptions& options, std:
   }
 }
 
-std::string service(const DemoCard& card, const ChainPart& readout) { return full_name(card, readout) + ".hlt"; }
-
 }  // namespace
-
-std::string full_name(const DemoCard& card, const ChainPart& part) { return card.name + "-" + part.name; }
 
 std::vector<ChainPart> chain_parts(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory) {
   const std::string bus = directory.bus().string();
@@ -77,32 +73,6 @@ std::vector<ChainPart> chain_parts(const DemoOptions& options, const DemoCard& c
   }
   add("recorder", "recorder", {fmt::format("farm.recorder.bus={}", bus)}, {"farm."});
   return parts;
-}
-
-std::vector<std::string> names_for(const ChainPart& part, const std::vector<ChainPart>& parts, const DemoCard& card,
-                                   const DemoDirectory& directory) {
-  const auto named = [&](std::string_view kind, auto&& name_of) {
-    std::vector<std::string> out;
-    for (const ChainPart& one : parts) {
-      if (one.kind == kind) out.push_back(name_of(one));
-    }
-    return out;
-  };
-  const auto name = [&](const ChainPart& one) { return full_name(card, one); };
-  const std::string own = name(part);
-  if (part.kind == "supervisor")
-    return {fmt::format("farm.supervisor.name={}", own),
-            fmt::format("farm.supervisor.readouts={}",
-                        fmt::join(named("readout", [&](const ChainPart& one) { return service(card, one); }), ",")),
-            fmt::format("farm.supervisor.recorders={}", fmt::join(named("recorder", name), ",")),
-            fmt::format("farm.supervisor.nodes={}", named("node", name).size())};
-  if (part.kind == "node")
-    return {fmt::format("farm.node.name={}", own),
-            fmt::format("farm.node.supervisor={}", named("supervisor", name).front())};
-  if (part.kind == "recorder")
-    return {fmt::format("farm.recorder.name={}", own),
-            fmt::format("farm.recorder.directory={}", (directory.path() / part.name).string())};
-  return {fmt::format("{}.name={}", part.kind, own)};
 }
 
 }  // namespace rodeo::cli

@@ -14,14 +14,7 @@ struct ChainPart {
   std::vector<std::string> overrides;  ///< KEY=VALUE, those of the options last
 };
 
-/// All processes, in the order of the data path. Their overrides contain neither process names nor directories.
+/// All processes, in the order of the data path. The control room sets their names and directories.
 std::vector<ChainPart> chain_parts(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory);
-
-/// The name of a part on this host, the same as in the control room.
-std::string full_name(const DemoCard& card, const ChainPart& part);
-
-/// Without a control room: overrides for the name of a part, the names of its peers, and the directory of its files.
-std::vector<std::string> names_for(const ChainPart& part, const std::vector<ChainPart>& parts, const DemoCard& card,
-                                   const DemoDirectory& directory);
 
 }  // namespace rodeo::cli

@@ -1,6 +1,6 @@
-// `rodeo demo`: the whole chain on this machine, with or without a control room: an emulated FELIX card in its own process,
-// with --chain a router in another, builder, verifying processor, sampler, event files. Then it reads the files back byte by
-// byte.
+// `rodeo demo`: the whole chain on this machine, in a control room: an emulated FELIX card, builder, verifying processor,
+// sampler, event files, with --chain also a router and a farm. Then it reads the files back byte by byte. Without --chain it
+// needs no control room: the readout then runs in this process.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,7 +13,6 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "cli/chain_parts.h"
-#include "cli/demo_chain.h"
 #include "cli/demo_parts.h"
 #include "cli/demo_room.h"
 #include "cli/emulator_control.h"
@@ -22,9 +21,6 @@
 #include "cli/system.h"
 #include "cli/texts.h"
 #include "cli/verbs.h"
-#include "emulator/chunk_books.h"
-#include "settings/text_file.h"
-#include "transport/bus.h"
 
 namespace rodeo::cli {
 namespace {
@@ -33,8 +29,7 @@ constexpr double kMostRateHz = 1e9;  // of emulator.trigger.rate
 
 std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory) {
   std::vector<std::string> out = {
-      options.chain ? fmt::format("readout.input.bus={}", directory.bus().string())
-                    : fmt::format("readout.input.cards={}", card.address),
+      fmt::format("readout.input.cards={}", card.address),
       fmt::format("readout.consumer[2].directory={}", directory.path().string()),
       fmt::format("readout.consumer[2].fraction={}", written_fraction(options, directory.free_bytes())),
       fmt::format("readout.consumer[2].max_bytes={:.0f}", kMostDemoBytes),
@@ -69,7 +64,7 @@ std::uint64_t number_of(const Json& object, std::string_view key) {
   return static_cast<std::uint64_t>(member(object, key).number());
 }
 
-/// The emulator's report of the run: triggers offered, accepted and vetoed, chunks sent and lost, CPU time. Asked twice a
+/// The emulator's part of the report: triggers offered, accepted and vetoed, what its end cut off, CPU time. Asked twice a
 /// second, and at the end.
 class EmulatorView {
  public:
@@ -90,19 +85,12 @@ class EmulatorView {
     const std::uint64_t accepted = number_of(trigger, "accepted");
     base::counter_named(status.input, "triggers") = accepted;
     base::counter_named(status.input, "vetoed") = number_of(trigger, "offered") - accepted;
-    std::uint64_t chunks = 0;
     std::uint64_t chunks_cut_off = 0;
     std::uint64_t triggers_cut_off = 0;
-    std::vector<NamedCounter> lost;
     for (const Json& function : member(report_, "functions").elements()) {
-      chunks += number_of(function, "chunks");
       const Json& counters = member(function, "counters");
       chunks_cut_off += number_of(counters, "chunks_cut_off");
       triggers_cut_off += number_of(counters, "triggers_cut_off");
-      for (const std::string_view name : emulator::kChunkLosses) {
-        if (const std::uint64_t value = number_of(counters, name); value > 0)
-          readout::add_counter(lost, {fmt::format("card_{}", name.substr(name.find('_') + 1)), value});
-      }
     }
     std::uint64_t triggers_missed = 0;
     for (const Json& follower : member(trigger, "followers").elements()) triggers_missed += number_of(follower, "missed");
@@ -112,11 +100,6 @@ class EmulatorView {
       if (value > 0) base::counter_named(status.input, name) = value;
     }
     status.trigger_seconds = member(trigger, "offering_seconds").number();
-    // During the run some chunks are under way and in no counter. At the end, every chunk must be in one.
-    if (last) {
-      base::counter_named(status.input, "sent") = chunks;
-      status.lost_before = std::move(lost);
-    }
     status.input_cpu_seconds = member(report_, "cpu_seconds").number();
   }
 
@@ -124,75 +107,6 @@ class EmulatorView {
   std::string emulator_;
   double next_seconds_ = 0;
   Json report_ = Json::object();
-};
-
-/// The router of a demo. It is stopped when the time is over, so that all data of the card pass through it.
-class DemoRouter {
- public:
-  DemoRouter(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
-             const std::string& configuration)
-      : seconds_(options.seconds),
-        report_file_(directory.path() / "router.json"),
-        process_({.command = {"route", "--json", report_file_.string(), configuration},
-                  .overrides = overrides(options, card, directory),
-                  .log = directory.path() / "router.log",
-                  .there =
-                      [bus = directory.bus()] {
-                        const auto reading = transport::read_bus(bus);
-                        return reading && !reading->entries.empty();
-                      },
-                  .lack = "no router"}) {}
-
-  void amend(readout::ReadoutStatus& status, bool last) {
-    // The time of the run counts from the first data: the card starts once the readout has found the router.
-    const bool flows = base::counter_value(status.input, "sent") > 0;
-    if (!flows) waited_ = status.seconds;
-    if (!told_ && flows && status.phase == readout::Phase::running && status.seconds - waited_ >= seconds_) {
-      told_ = true;
-      process_.tell_to_stop();
-    }
-    if (!told_ && waited_ > kDataPatience && status.failure.empty())
-      status.failure = "no data came through the router: " + process_.last_said();
-    if (!told_ && process_.ended() && status.failure.empty())
-      status.failure = "the router ended before the run: " + process_.last_said();
-    if (!last) return;
-    // Only once: a second signal would end it while it writes its report.
-    if (!std::exchange(told_, true)) process_.tell_to_stop();
-    (void)process_.ended(std::chrono::seconds{10});
-    // Moves lost chunks of the card from "sent" to the process that lost them.
-    const auto lost = [&](std::string name, std::uint64_t chunks) {
-      if (chunks == 0) return;
-      status.lost_before.push_back({std::move(name), chunks});
-      base::counter_named(status.input, "sent") -= chunks;
-    };
-    lost("network_lost", base::counter_value(status.input, "network_lost"));
-    const auto text = settings::read_text_file(report_file_);
-    const auto report = text ? Json::parse(*text) : std::unexpected(text.error());
-    if (!report) return;
-    for (const std::string_view reason : {"no_subscriber", "not_taken"})
-      lost(fmt::format("router_{}", reason), number_of(member(*report, "chunks"), reason));
-    status.router_cpu_seconds = member(member(*report, "cpu_seconds"), "router").number();
-  }
-
- private:
-  static std::vector<std::string> overrides(const DemoOptions& options, const DemoCard& card,
-                                            const DemoDirectory& directory) {
-    std::vector<std::string> all = {fmt::format("router.name={}", card.name),
-                                    fmt::format("router.bus={}", directory.bus().string()),
-                                    fmt::format("router.input.cards={}", card.address)};
-    for (const std::string& one : options.settings) {
-      if (one.starts_with("router.")) all.push_back(one);
-    }
-    return all;
-  }
-
-  static constexpr double kDataPatience = 20;
-
-  double seconds_;
-  double waited_ = 0;
-  bool told_ = false;
-  std::filesystem::path report_file_;
-  PartProcess process_;
 };
 
 /// Verifies the files, and adds the result to the report.
@@ -207,7 +121,7 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
   return found.proved() && report.verified_chunks > 0;
 }
 
-/// Runs the readout in this process, every other part in its own process, and no page.
+/// Runs the readout in this process and the emulated card in its own, without Python.
 Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
                            const std::filesystem::path& configuration) {
   const std::string file = configuration.filename();
@@ -217,8 +131,6 @@ Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, con
        .log = directory.path() / "emulator.log",
        .there = [&] { return ask_emulator(card.name, Json::object({{"command", "status"}})).has_value(); },
        .lack = "no emulated card"});
-  std::unique_ptr<DemoRouter> router;
-  if (options.chain) router = std::make_unique<DemoRouter>(options, card, directory, configuration);
   auto plan = load_readout({.file = file,
                             .text = std::string(built_in_text(file)),
                             .overrides = overrides_of(options, card, directory),
@@ -227,11 +139,9 @@ Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, con
   plan->another_name_will_do = true;
   EmulatorView view(card.name);
   readout::RunLimits limits;
-  if (!router) limits.seconds = options.seconds;
-  return run_to_report(*plan, limits, options.json_file, &verify_files, [&](readout::ReadoutStatus& status, bool last) {
-    view.amend(status, last);
-    if (router) router->amend(status, last);
-  });
+  limits.seconds = options.seconds;
+  return run_to_report(*plan, limits, options.json_file, &verify_files,
+                       [&](readout::ReadoutStatus& status, bool last) { view.amend(status, last); });
 }
 
 /// The data path, for people.
@@ -272,11 +182,10 @@ Result<ExitCode> run(const DemoOptions& options) {
                            options.seconds, way_of(options), directory.path().string(),
                            options.keep ? "kept" : "removed by the next demo; --keep keeps them")
                    .c_str());
-  if (!options.no_page && options.json_file.empty()) {
+  if (options.chain || (!options.no_page && options.json_file.empty())) {
     if (const auto ended = RODEO_TRY(run_in_control_room(options, card, directory, configuration))) return *ended;
   }
-  return options.farm() ? run_chain(options, card, directory, configuration)
-                        : run_alone(options, card, directory, configuration);
+  return run_alone(options, card, directory, configuration);
 }
 
 }  // namespace
@@ -297,7 +206,8 @@ void add_demo(Command& root) {
   demo.option("--seconds", options->seconds, "Time of the run").value_name("S");
   demo.flag("--chain", options->chain, "Add a router, the network and a farm, each part in its own process");
   demo.flag("--no-farm", options->no_farm, "The chain ends in the readout, which writes a share of the fragments to files");
-  demo.flag("--no-page", options->no_page, "Run without the control room and its page: the readout runs in this process");
+  demo.flag("--no-page", options->no_page,
+            "Without a page; without --chain also without a control room: the readout runs in this process");
   demo.flag("--keep", options->keep, "Keep the files; otherwise the next demo removes them");
   demo.option("--set", options->settings, "Set a key of the example: KEY=VALUE").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
@@ -307,8 +217,9 @@ void add_demo(Command& root) {
       "events that the farm accepts, is written to event files (at most about 1 GB), which are read back and verified at "
       "the end. With the farm the last line says where each trigger is: accepted and in a file, rejected, debug, or lost by "
       "its reason. A machine that cannot keep up shows dead time, never loss. A control room runs the demo, and prints the "
-      "address of its page; with --json or --no-page there is no control room. Exit status 0: all is well; 1: the run "
-      "failed; 7: data did not verify, or none were verified.");
+      "address of its page; without --chain, --json and --no-page need no control room. Exit status 0: all is well; 1: the "
+      "run failed; 6: the farm lost events, or does not know whether it did; 7: data did not verify, or none were "
+      "verified.");
   demo.run([options] { return run(*options); });
 }
 

@@ -9,9 +9,9 @@
 
 namespace rodeo::cli {
 
-/// Writes the system file into the directory, runs it for the time of the options (python/rodeo/control/cli/demo.py), reads
-/// the files of the run back, and returns the exit status. Returns nullopt if no control room can run here because Python
-/// packages are missing. It then prints this and starts nothing.
+/// Writes the system file into the directory and runs python/rodeo/control/cli/demo.py, which runs the system for the time of
+/// the options, reads the files back and writes the report. Returns the exit status. If Python packages are missing, it
+/// prints the command that installs them and starts nothing. Without --chain it then returns nullopt.
 Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, const DemoCard& card,
                                                     const DemoDirectory& directory,
                                                     const std::filesystem::path& configuration);

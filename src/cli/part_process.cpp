@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -54,7 +55,7 @@ PartProcess::PartProcess(Settings settings) : settings_(std::move(settings)) {
 PartProcess::~PartProcess() { stop(); }
 
 void PartProcess::stop() {
-  tell_to_stop();
+  process_.signal(SIGTERM);
   if (!ended(kStopPatience)) process_ = {};
 }
 
@@ -63,11 +64,6 @@ std::string PartProcess::said() const {
   std::string said{std::istreambuf_iterator<char>(file), {}};
   while (!said.empty() && said.back() == '\n') said.pop_back();
   return said;
-}
-
-std::string PartProcess::last_said() const {
-  const std::string all = said();
-  return all.substr(all.rfind('\n') + 1);
 }
 
 void PartProcess::fail(const std::string& what) {

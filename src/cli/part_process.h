@@ -1,8 +1,6 @@
-// A part of the chain as a child process: `rodeo emulate` or `rodeo route`. The command that needs it starts, awaits and
-// ends it.
+// `rodeo emulate` or `rodeo route` as a child process. The command that needs it starts, awaits and ends it.
 #pragma once
 
-#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -29,16 +27,10 @@ class PartProcess {
   ~PartProcess();
   PartProcess(PartProcess&&) = delete;
 
-  /// Tells the process to end in order, and does not wait.
-  void tell_to_stop() const { process_.signal(SIGTERM); }
   /// True if the process has ended; waits up to `patience`.
   bool ended(std::chrono::milliseconds patience = {}) { return process_.wait(patience).has_value(); }
   /// Ends the process in order; after five seconds by force. No effect if it has ended.
   void stop();
-  /// Ends the process by force, at once.
-  void kill() { process_ = {}; }
-  /// The last line of its output.
-  std::string last_said() const;
 
  private:
   std::string said() const;

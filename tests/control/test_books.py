@@ -135,7 +135,7 @@ def test_damage_that_an_input_found_accounts_for_what_did_not_come():
     assert (books.lost, books.condition) == ({"damaged": 5}, "INCOMPLETE")
 
 
-@pytest.mark.parametrize(  # the same cases as in tests/cli/chain_report_test.cpp
+@pytest.mark.parametrize(
     ("damage", "missing", "damaged", "condition"),
     [
         ({"sequence_gaps": 1}, 5, 5, "INCOMPLETE"),
@@ -396,6 +396,87 @@ def test_of_a_farm_the_worst_condition_counts_and_who_left_no_report():
     assert books.condition == "INCOMPLETE" and "r left no report" in books.reasons and books.flags == ()
     books = balance({**farm(), "n#2": None}, kinds=KINDS)
     assert "n#2 left no report" in books.reasons and books.events == 50
+
+
+def chain(**report_of_supervisor):
+    """A farm whose supervisor follows a trigger authority with 100 triggers."""
+    reports = farm()
+    reports["s"] |= {"trigger": {"follows": "x"}, **report_of_supervisor}
+    card = {"trigger": {"accepted": 1100, "link": None}, "functions": [{"name": "felix", "chunks": 100}]}
+    return reports, {"x": {"trigger": {"accepted": 1000}, "functions": [{"name": "felix", "chunks": 0}]}}, {"x": card}
+
+
+def test_each_trigger_of_the_authority_has_one_fate():
+    reports, before, after = chain()
+    books = balance(reports, before, after, kinds=KINDS)
+    assert (books.farm["triggers"], books.farm["undecided"], books.condition) == (100, 0, "GOOD")
+    reports["s"]["events"]["rejected"] = 69
+    books = balance(reports, before, after, kinds=KINDS)
+    assert (books.farm["undecided"], books.condition) == (1, "INCOMPLETE") and "1 events are undecided" in books.reasons
+    reports["s"]["events"]["rejected"] = 71
+    books = balance(reports, before, after, kinds=KINDS)
+    assert books.condition == "WRONG" and "100 triggers were accepted, and 101 events are decided" in books.reasons
+
+
+def test_without_the_cards_triggers_are_those_that_came_to_the_supervisor():
+    reports, before, _ = chain()
+    books = balance(reports, before, {"x": None}, kinds=KINDS)
+    assert (books.farm["triggers"], books.farm["undecided"], books.condition) == (100, 0, "INCOMPLETE")
+    reports["s"]["events"]["rejected"] = 71
+    assert balance(reports, before, {"x": None}, kinds=KINDS).condition == "WRONG"
+
+
+def test_fates_that_no_process_has_counted_are_not_known():
+    reports, before, after = chain()
+    again = {**reports, "s#2": reports["s"]}  # in two lives, of which neither has all events
+    for reported in (again, {**again, "s": None}):
+        books = balance(reported, before, after, kinds=KINDS)
+        assert (books.farm["triggers"], books.farm["undecided"]) == (100, None)
+        assert "it is not known whether each trigger was decided" in books.reasons
+    decided = {"accepted": 30, "rejected": 60, "debug": 0, "readout_died": 9}  # from the file of decisions
+    books = balance(again, before, after, kinds=KINDS, decided=decided)
+    assert (books.farm["accepted"], books.farm["undecided"], books.condition) == (30, 1, "INCOMPLETE")
+    assert books.farm["in"] == max(99, 2 * reports["s"]["events"]["in"])
+    books = balance(again, before, {"x": None}, kinds=KINDS, decided=decided)
+    assert (books.farm["triggers"], books.farm["undecided"]) == (None, None), "nothing has counted the triggers"
+    books.as_json()
+
+
+def test_bytes_of_chunks_add_up_from_routers_to_fragments():
+    def books(built=(440, 440), published=900, **of_b):
+        reports = {"a": report(40), "b": report(40)}
+        for each, made in zip(reports.values(), built):
+            each["bytes"] = {"in": 450, "built": made, "lost": {"late": 6, "cut": 4}}
+        reports["b"]["input"] |= of_b
+        after = router(80)
+        after["bytes"] = {"published": published + 1000}
+        before = router(0)
+        before["bytes"] = {"published": 1000}
+        return balance(reports, {"x": cards(0)}, {"x": cards(80)}, {"r": (before, after)})
+
+    good = books()
+    assert good.condition == "GOOD"
+    assert good.bytes == {"in": 900, "published": 900, "built": 880, "lost": {"late": 12, "cut": 8}, "adds_up": True}
+    wrong = books(built=(440, 439))
+    assert wrong.condition == "WRONG" and "b received 450 bytes, built 439 and lost 10" in wrong.reasons
+    assert books(built=(440, None)).condition == "GOOD", "a plug-in's builder does not count them"
+    wrong = books(published=901)
+    assert wrong.condition == "WRONG" and "routers published 901 bytes, and readouts received 900" in wrong.reasons
+    assert books(published=901, network_cut_chunks=1).bytes["adds_up"], "a chunk came in part"
+    lost = books(published=901, network_lost=1)
+    assert lost.bytes["adds_up"]
+
+
+def test_without_a_cards_report_the_sum_begins_with_what_routers_took():
+    def books(built, **of_y):
+        routers = {"r": (router(0), router(80))}
+        return balance(
+            {"a": report(built)}, {"x": cards(0), "y": cards(0)}, {"x": None, "y": cards(80, **of_y)}, routers
+        )
+
+    assert (books(80).sent, books(80).rest, books(80).condition) == (80, 0, "INCOMPLETE")
+    assert (books(79).rest, books(79).condition) == (1, "WRONG")
+    assert (books(80, chunks_lost=2).sent, books(80, chunks_lost=2).rest) == (82, 0)
 
 
 def test_the_reason_of_a_run_says_each_thing_once_and_the_first_cause_first(tmp_path):

@@ -508,17 +508,17 @@ def test_what_verbs_and_the_room_print_has_no_control_sequence_either(capsys, mo
     )
 
 
-def test_foreign_text_in_a_failure_does_not_reach_the_terminal_as_commands(tmp_path, monkeypatch, capsys):
+def test_foreign_text_in_a_failure_does_not_reach_the_terminal_as_commands(monkeypatch, capsys):
     evil, options = (
         "the card said \x1b]0;owned\x07\x1b[2J",
-        ["system.toml", "--seconds", "1", "--result", str(tmp_path / "result.json")],
+        ["system.toml", "--seconds", "1"],
     )
 
     async def refused(*_):
         raise Refused("control.gone", evil, evil)
 
     async def failed(*_):
-        return {"failure": evil}
+        return demo.Ended(failure=evil)
 
     for one in (refused, failed):
         monkeypatch.setattr(demo, "demo", one)

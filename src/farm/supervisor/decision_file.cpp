@@ -7,36 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <unordered_set>
-
-#include "base/mapped_file.h"
 
 namespace rodeo::farm {
-
-Result<Decided> read_decisions(const std::filesystem::path& path) {
-  const auto file = RODEO_TRY(base::MappedFile::open(path));
-  const auto bytes = file.bytes();
-  Decided out;
-  std::unordered_set<std::uint64_t> seen;
-  for (std::size_t at = 0; at + DecisionFile::kRecordBytes <= bytes.size(); at += DecisionFile::kRecordBytes) {
-    std::uint64_t id = 0;
-    std::memcpy(&id, bytes.data() + at, sizeof id);
-    if (!seen.insert(id).second) continue;
-    switch (static_cast<dispatch::Verdict>(bytes[at + sizeof id])) {
-      case dispatch::Verdict::accepted: ++out.accepted; break;
-      case dispatch::Verdict::rejected: ++out.rejected; break;
-      case dispatch::Verdict::debug: ++out.debug; break;
-      case dispatch::Verdict::lost: ++out.lost; break;
-      default:
-        return std::unexpected(Error{
-            "farm.decisions",
-            fmt::format("unknown verdict {} in the record at byte {}", static_cast<unsigned>(bytes[at + sizeof id]), at),
-            path.string(), "name a file that `rodeo farm supervise` wrote"});
-    }
-  }
-  RODEO_TRY(file.check());
-  return out;
-}
 
 void DecisionFile::open() {
   if (path_.empty()) return;

@@ -13,20 +13,6 @@
 
 namespace rodeo::farm {
 
-/// The decisions on the events of a run, from all lives of its supervisor.
-struct Decided {
-  std::uint64_t accepted = 0;
-  std::uint64_t rejected = 0;
-  std::uint64_t debug = 0;
-  std::uint64_t lost = 0;  ///< Events of which no readout had a fragment.
-
-  std::uint64_t all() const { return accepted + rejected + debug + lost; }
-};
-
-/// Reads the file, and counts each event once, by its first decision. Error farm.decisions: the file cannot be read or is
-/// invalid.
-Result<Decided> read_decisions(const std::filesystem::path& path);
-
 /// One thread.
 class DecisionFile {
  public:

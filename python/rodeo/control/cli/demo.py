@@ -1,7 +1,7 @@
-"""`rodeo demo` through the control room: it prints the page's address, launches, starts a run, shows it live on the terminal, stops after the given time
-and closes. The command gets the summary of the run and reads the files back.
+"""`rodeo demo` through the control room: it prints the page's address, launches, starts a run, shows it live on the terminal, stops after the given time,
+closes, reads the files back and prints the report.
 
-    python -m rodeo.control.cli.demo SYSTEM --seconds S --result FILE
+    python -m rodeo.control.cli.demo SYSTEM --seconds S [--json FILE] [--no-page]
 """
 
 import argparse
@@ -11,17 +11,21 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rodeo.control import paths
-from rodeo.control.cli import status_text
+from rodeo.control.cli import demo_report, status_text
 from rodeo.control.cli.verbs import exit_status
 from rodeo.control.http.command_gate import Actor
 from rodeo.control.printed import plain, plain_lines
 from rodeo.control.refused import Refused
+from rodeo.control.run import event_files
+from rodeo.control.state.balance import Books
 from rodeo.saying import say
 from rodeo.signals import heard
 
@@ -143,8 +147,20 @@ async def closed(controller, room, view):
             await shown(room, view, room.desk.do(DEMO, name, {}), ())
 
 
-async def demo(file, seconds):
-    """Runs the demo. Returns the result for the command: run, summary, statuses, and the failure if it did not finish."""
+@dataclass
+class Ended:
+    """A demo whose processes have ended. `books` None: there was no run, or its row is not closed."""
+
+    name: str = ""
+    books: Books | None = None
+    run: dict = field(default_factory=dict)  # its last row in the document
+    processes: list = field(default_factory=list)  # (name of a life, kind, report or None)
+    limited_by: str = ""
+    failure: str = ""
+
+
+async def demo(file, seconds, page):
+    """Runs the demo. Returns an Ended."""
     from rodeo.control.http.room import Room, hold_room, listen_address
     from rodeo.control.processes.hosts.local import LocalHost
     from rodeo.control.run.controller import Controller
@@ -154,47 +170,106 @@ async def demo(file, seconds):
     controller = Controller(
         system, hosts={"local": LocalHost(system.name, system.directory / "agent", end_after_s=END_AFTER_S)}
     )
-    room = Room(controller, system.name, listen_address(system.listen), lock=hold_room(system.name))
-    view, interrupts, told, limits = Shown(), Interrupts(), {"run": None, "summary": None, "failure": ""}, Counter()
+    listen = listen_address(system.listen) if page else None
+    room = Room(controller, system.name, listen, lock=hold_room(system.name))
+    view, interrupts, limits, ended = Shown(), Interrupts(), Counter(), Ended(system.name)
     try:
         await controller.open()
         await room.open()
-        view.say(f"page: {room.addresses['expert']}")
+        if page:
+            view.say(f"page: {room.addresses['expert']}")
+        summary = None
         try:
-            told["summary"] = await run_of(controller, room, seconds, view, interrupts, limits)
+            summary = await run_of(controller, room, seconds, view, interrupts, limits)
         except Refused as refused:
-            told["failure"] = str(refused)
-            told["code"] = refused.code
+            ended.failure = str(refused)
         last = controller.document().get("last_run") or controller.document().get("run") or {}
-        told.update(
-            run=last.get("number"),
-            condition=last.get("condition"),
-            reason=last.get("reason"),
-            directory=last.get("directory"),
-            interrupted=interrupts.count,
-        )
-        trigger = (controller.observer.members["card"].status or {}).get("trigger") or {}
-        told.update(
-            offered=trigger.get("offered"),
-            accepted=trigger.get("accepted"),
-            limited_by=limits.most_common(1)[0][0] if limits else "",
-        )
-        # Processes that live longer than a run leave no report in its folder.
-        told["statuses"] = {
-            name: each.status
-            for name, each in controller.observer.members.items()
-            if not each.member.per_run and each.status
-        }
-        if told["summary"] is None and not told["failure"]:
-            told["failure"] = last.get("reason") or "the run was ended"
+        if summary is None and not ended.failure:
+            ended.failure = last.get("reason") or "the run was ended"
+        ended.run, ended.books = last, controller.closing.last_books
+        ended.limited_by = limits.most_common(1)[0][0] if limits else ""
+        ended.processes = reports_of(controller.observer.members.values(), last.get("directory"))
         await closed(controller, room, view)
         if controller.document()["state"] != "OFF":
-            told["failure"] = told["failure"] or f"the system did not close: {controller.document().get('what')}"
+            ended.failure = ended.failure or f"the system did not close: {controller.document().get('what')}"
     finally:
         view.erase()
         await room.close()
         await controller.close()
-    return told
+    return ended
+
+
+def reports_of(members, folder):
+    """[(name of a life, kind, report or None)] in the order of the system file: reports of the run's folder; a process that lives longer than a run has a
+    status instead."""
+    found = []
+    for each in members:
+        if not each.member.per_run:
+            answers = each.alive and each.phase != "lost"
+            found.append((each.name, each.member.kind, each.status if answers and each.status else None))
+            continue
+        first = Path(folder or ".") / f"{each.name}.report.json"
+        lives = [(each.name, first)]
+        lives += [(path.name.split(".")[0], path) for path in sorted(first.parent.glob(f"{each.name}#*.report.json"))]
+        found += [(life, each.member.kind, _json_in(path)) for life, path in lives]
+    return found
+
+
+def _json_in(path):
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def read_back(files):
+    """The rows of `rodeo data verify` for event files; prints what it found. None if a file could not be read."""
+    size = sum(os.path.getsize(file) for file in files)
+    say(f"reading the files back ({status_text.size(size)}) ...")
+    rows = []
+    if files:
+        command = [paths.rodeo_command(), "data", "verify", "-o", "json", *files]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        try:
+            rows = json.loads(done.stdout)
+        except ValueError:
+            return None
+    for row in rows:
+        for finding in row["findings"]:
+            say(plain_lines(f"{row['file']}: at byte {finding['offset_bytes']}: {finding['what']}"))
+    say(demo_report.read_back_text(demo_report.files_verified(rows)))
+    return rows
+
+
+def judge(ended, json_file):
+    """Reads the files back, prints the report, writes it, and returns the exit status."""
+    if ended.books is None:
+        return demo_report.FAILED
+    files = [each["path"] for each in event_files.files_of(ended.run["directory"]) if each["state"] != "part"]
+    if (rows := read_back(files)) is None:
+        return demo_report.FAILED
+    report = demo_report.demo_report(
+        ended.name,
+        ended.processes,
+        ended.books,
+        run=ended.run,
+        files=files,
+        limited_by=ended.limited_by,
+        failure=ended.failure,
+    )
+    report = demo_report.judged(report, rows)
+    say(plain_lines(demo_report.text(report)))
+    if ended.run.get("reason"):
+        say(plain_lines(ended.run["reason"]))
+    if not report["verified"]["chunks"]:
+        say("no chunk was verified during the run")
+    if json_file == "-":
+        print(json.dumps(report, indent=2))
+    elif json_file:
+        part = Path(json_file + ".part")
+        part.write_text(json.dumps(report, indent=2) + "\n")
+        os.replace(part, json_file)
+    return demo_report.exit_status(report)
 
 
 def main(argv=None):
@@ -203,19 +278,17 @@ def main(argv=None):
     )
     parser.add_argument("system")
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--result", required=True, help="the file for the summary, as JSON")
+    parser.add_argument("--json", default="", help="the file for the report; - is stdout")
+    parser.add_argument("--no-page", action="store_true", help="serve no page")
     options = parser.parse_args(argv)
     try:
-        told = asyncio.run(demo(options.system, options.seconds))
+        ended = asyncio.run(demo(options.system, options.seconds, not options.no_page))
     except Refused as refused:
         say(refused)
         return NO_ROOM if refused.code == "control.package" else exit_status(refused.code)
-    part = Path(options.result + ".part")
-    part.write_text(json.dumps(told))
-    os.replace(part, options.result)
-    if told["failure"]:
-        say(plain_lines(f"the demo ended before its time: {told['failure']}"))
-    return 0
+    if ended.failure:
+        say(plain_lines(f"the demo ended before its time: {ended.failure}"))
+    return judge(ended, options.json)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ class Closing:
 
     def __init__(self, c):
         self.c = c
+        self.last_books = None  # of the last run that this room has closed
         self.router_links = {}  # {router: fids that it delivers} of the open run
         self._of_blocks = asyncio.Lock()  # older values must not overwrite newer ones
 
@@ -207,6 +208,7 @@ class Closing:
             per_event=per_event,
             kinds=kinds,
             missing=missing,
+            decided=await asyncio.to_thread(event_files.decided_in, c.folders.run(run.number), reports, kinds),
             aborted=aborted,
         )
         files, left_open = await self._files(act, run, reports, kinds)
@@ -275,6 +277,7 @@ class Closing:
             "files": len(files),
             "bytes": sum(each["bytes"] for each in files),
         }
+        self.last_books = books
         c.telling.closed(run, books.condition, flags, reason, state)
         await self._leave_run_json(run.number)
         await c.forget_run()

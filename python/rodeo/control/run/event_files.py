@@ -5,15 +5,19 @@ import json
 import logging
 import os
 import struct
+from collections import Counter
 from pathlib import Path
 
 from rodeo.control.refused import Refused
-from rodeo.control.state.numbers import value
+from rodeo.control.state.numbers import DECIDED, value
 
 LOG = logging.getLogger("rodeo.control")
 CLOSED, OPEN = ".data", ".writing"
 RECOVERED = ".recovered._"  # part of the name of a file with the complete events of a file that was left open
 RECOVERY_S = 3600.0  # limit for one file
+DECISIONS = "decisions"  # a file with 9 bytes per decision: the id and the verdict (docs/formats/assignments.md)
+LONGEST_DECISIONS = 64 * 2**20  # bytes
+_DECISION = 9
 _END = struct.Struct("<10I")  # the last record of a closed file: docs/formats/eventstorage-file.md
 _END_FIRST, _END_LAST, _EVENTS = 0x1234DDDD, 0x1234EEEE, 4
 
@@ -72,6 +76,27 @@ async def recover_open(rodeo, folder, living=(), told=lambda path: None):
 def still_open(said):
     """Returns the part of {path: sentence} whose files still exist, or may exist. Blocks."""
     return {path: sentence for path, sentence in said.items() if _may_exist(path)}
+
+
+def decided_in(folder, reports, kinds):
+    """Returns {fate: events} from the files of decisions of a run's supervisor, each event by its first decision. None if its report has all decisions, or
+    if the files are missing, damaged or longer than LONGEST_DECISIONS. Blocks."""
+    lives = [life for life in reports if kinds.get(life.split("#")[0]) == "supervisor"]
+    paths = [path for life in lives if (path := Path(folder) / life.replace("#", ".") / DECISIONS).is_file()]
+    if not paths or len(lives) == 1 and reports[lives[0]]:
+        return None
+    first = {}
+    for path in paths:
+        if path.stat().st_size > LONGEST_DECISIONS:
+            return None
+        data = path.read_bytes()
+        for at in range(0, len(data) - _DECISION + 1, _DECISION):
+            first.setdefault(data[at : at + _DECISION - 1], data[at + _DECISION - 1])
+    counts = Counter(first.values())
+    if max(counts, default=0) >= len(DECIDED):
+        LOG.warning("%s has an unknown verdict", paths[0])
+        return None
+    return {fate: counts[verdict] for verdict, fate in enumerate(DECIDED)}
 
 
 def name_of(path):

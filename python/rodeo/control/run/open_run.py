@@ -151,9 +151,11 @@ def settle(
     per_event=None,
     kinds=None,
     missing=None,
+    decided=None,
     aborted=False,
 ):
-    """Returns the Books of a run; `kinds` and `missing` as in collect_reports(). A dead or lost process has no status at the end."""
+    """Returns the Books of a run; `kinds` and `missing` as in collect_reports(), `decided` as in event_files.decided_in(). A dead or lost process has no
+    status at the end."""
     routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
     return run_books.balance(
         reports,
@@ -163,6 +165,7 @@ def settle(
         per_event=per_event,
         kinds=kinds,
         missing=missing,
+        decided=decided,
         unread=unread_links(run.links_before, links_after or {}),
         flags=tuple(sorted(run.flags)),
         aborted=aborted,

@@ -3,21 +3,21 @@
     cards       sent = chunks that hosts can read + what a card lost (card_...)
     routers     sent = published + no_subscriber + not_taken (router_...); published chunks that readouts had not taken when they left are router_undelivered
     readouts    sent = built + lost by reason; chunks lost on the network are network_lost
-    the run     sent by the cards = built + lost by all reasons
-    the farm    events in = accepted + rejected + debug + readout_died; recorded = accepted + debug
+    the run     sent by the cards = built + lost by all reasons; where a card did not report, sent is what the routers took
+    bytes       of each readout: in = built + lost by reason; published by the routers = in, where no chunk was lost between them
+    the farm    triggers = accepted + rejected + debug + readout_died + undecided; recorded = accepted + debug
 
 A page that a readout has taken may still count as undelivered while its acknowledgement is on its way to the router. So router_undelivered is at most the
 rest. A router leaves out links without a subscriber and does not count their chunks. Cards sent at most one chunk for each trigger on each of these links, so
 router_left_out is at most that. The rest is then `not_reported` if a process (a readout, a router) left no report, else `damaged` if an input found damage, at
 most the chunks that fit into the damaged places (blocks, pages, bytes). Any other rest is WRONG: chunks are in no count. Cards that count heartbeat frames
-(CRU, C-RORC) may count differently from readouts: then the rest is unknown.
-`src/cli/chain_report.cpp` has the same terms in the same order.
+(CRU, C-RORC) may count differently from readouts: then the rest is unknown. A value that cannot be checked is None: not known.
 """
 
 from dataclasses import dataclass, field
 
 from rodeo.control.state.kinds import FARM
-from rodeo.control.state.numbers import card_losses, events_of, functions_sum, grown, total, value
+from rodeo.control.state.numbers import DECIDED, card_losses, events_of, functions_sum, grown, total, value
 
 CONDITIONS = ("GOOD", "INCOMPLETE", "ABORTED", "WRONG")  # the worst last
 FLAGS = ("DEGRADED", "INTERRUPTED", "TAINTED")
@@ -39,6 +39,12 @@ _DAMAGE = {  # Upper bound of the chunks that one count of damage can lose.
     "oversize": 1,
 }
 _CUT_OFF = ("chunks_cut_off", "frames_cut_off")
+_CUT_ON_THE_WAY = (
+    "network_cut_chunks",
+    "network_cut_off",
+    "network_bad_pages",
+)  # in bytes of chunks that did not come whole
+_OF_THE_FARM = ("in", *DECIDED, "partial", "reassigned", "undecided", "uncleared")
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,8 @@ class Books:
     """`sent`: chunks of the sources in this run, including their losses; `built` into fragments; `lost` {reason: chunks}. Unknown values are None.
     `rest` is sent - built - lost, or None if unknown. `condition` is one of CONDITIONS, `flags` are some of FLAGS. `reasons` are sentences
     that say why the run is not GOOD. `events`: the number that every readout has built. `farm`: {fate of whole events (in, accepted, rejected, debug,
-    readout_died, partial, reassigned, undecided, uncleared, recorded): number}, empty without a farm."""
+    readout_died, partial, reassigned, uncleared, recorded), `triggers`, and `undecided` of them: number}, empty without a farm. `bytes` of chunks: in,
+    published (None without routers), built, lost by reason, and whether it `adds_up`."""
 
     sent: int | None
     built: int | None
@@ -57,6 +64,7 @@ class Books:
     reasons: tuple
     events: int | None = None
     farm: dict = field(default_factory=dict)
+    bytes: dict = field(default_factory=dict)
 
     def as_json(self):
         return {
@@ -82,6 +90,7 @@ def balance(
     kinds=None,
     unread=None,
     missing=None,
+    decided=None,
     flags=(),
     aborted=False,
 ):
@@ -91,7 +100,8 @@ def balance(
     at the begin, at the end of the run, or None}. `routers`: {router: (status before, status after)}. status_schema.checked() has checked all of them.
     `kinds`: {process: kind}, others are readouts; `reports` includes those of a farm. `per_event`: {readout: fragments of an event}
     (default 1), for reports without the number of events. `unread` {router: (number of links from which it read nothing, number of links)}. `missing`
-    {launch without a report: sentence}. `flags`: of the run's row. `aborted`: the run was ended by force.
+    {launch without a report: sentence}. `decided` {fate: events} from the supervisor's file of decisions, where its reports do not have all of them.
+    `flags`: of the run's row. `aborted`: the run was ended by force.
     """
     reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
     cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}
@@ -99,7 +109,7 @@ def balance(
     reports = {name: report for name, report in reports.items() if name not in farm}
     written = {name: report for name, report in reports.items() if report}
     absent = [name for name in reports if not reports[name]]
-    lost, received, built = {}, 0, 0
+    lost, received, built, lost_in_readouts = {}, 0, 0, 0
 
     def add(reason, count):
         if count:
@@ -111,7 +121,7 @@ def balance(
             value(report, "chunks", "built") or 0,
             (report.get("chunks") or {}).get("lost") or {},
         )
-        received, built = received + sent, built + made
+        received, built, lost_in_readouts = received + sent, built + made, lost_in_readouts + sum(by_reason.values())
         for reason, count in by_reason.items():
             add(reason, count)
         if sent != made + sum(by_reason.values()):
@@ -130,8 +140,10 @@ def balance(
 
     routed, undelivered, silent = _routers(routers, add, reasons, conditions)
     sent = _cards(cards_before, cards_after, add, reasons, conditions)
-    if sent is None and not cards_after:
-        sent = routed if routers else (received + lost.get("network_lost", 0) if not absent else None)
+    if sent is None and routed is not None:
+        sent = routed + sum(count for reason, count in lost.items() if reason.startswith("card_"))
+    elif sent is None and not cards_after and not routers and not absent:
+        sent = received + lost.get("network_lost", 0)
     rest = None if sent is None else sent - built - sum(lost.values())
     left_out = sum(few for few, _ in (unread or {}).values()) * _triggers(cards_before, cards_after)
     for reason, most in (("router_undelivered", undelivered), ("router_left_out", left_out)):
@@ -167,7 +179,10 @@ def balance(
         reasons.append(
             f"{sent} chunks were sent, {built} built and {sum(lost.values())} lost: {abs(rest)} are {'in no count' if rest > 0 else 'too many'}"
         )
-    of_farm = _farm(farm, kinds or {}, missing or {}, reasons, conditions)
+    whole_way = rest == 0 and not absent and not silent and sum(lost.values()) == lost_in_readouts
+    of_bytes = _bytes(written, routers, whole_way, reasons, conditions)
+    accepted = _accepted(cards_before, cards_after)
+    of_farm = _farm(farm, kinds or {}, missing or {}, accepted, decided, reasons, conditions)
     if lost and "WRONG" not in conditions:
         conditions.append("INCOMPLETE")
     if any(lost.values()):
@@ -186,9 +201,8 @@ def balance(
         if built_here is not None:
             events[name] = events.get(name, 0) + built_here
     events = min(events.values(), default=None)
-    return Books(
-        sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events, of_farm
-    )
+    condition = max(conditions, key=CONDITIONS.index)
+    return Books(sent, built, lost, rest, condition, tuple(flags), tuple(reasons), events, of_farm, of_bytes)
 
 
 def _doubts(name, report, most=4):
@@ -204,8 +218,47 @@ def _doubts(name, report, most=4):
     return told + ([f"{name}: {len(links) - most} more links were in doubt"] if len(links) > most else [])
 
 
-def _farm(reports, kinds, missing, reasons, conditions):
-    """Counts whole events by fate, and checks that recorders have all accepted events. A restarted recorder has read back its earlier events."""
+def _bytes(reports, routers, whole_way, reasons, conditions):
+    """Checks and returns the bytes of chunks. Each readout must have built or lost the bytes that it received. If no chunk was lost on the way (`whole_way`),
+    readouts received all bytes that routers published. A process that does not report its part (a plug-in's builder) is not checked."""
+    lost, built, holds = {}, 0, True
+    for name, report in reports.items():
+        by_reason = (report.get("bytes") or {}).get("lost") or {}
+        for reason, count in by_reason.items():
+            lost[reason] = lost.get(reason, 0) + count
+        came, made = value(report, "bytes", "in"), value(report, "bytes", "built")
+        built += made or 0
+        if came is not None and made is not None and came != made + sum(by_reason.values()):
+            holds = False
+            reasons.append(f"{name} received {came} bytes, built {made} and lost {sum(by_reason.values())}")
+    received = [value(report, "bytes", "in") for report in reports.values()]
+    published = [
+        grown(value(before, "bytes", "published") or 0, value(after, "bytes", "published"))
+        for before, after in routers.values()
+    ]
+    published = sum(published) if published and None not in published else None
+    cut = any(value(report, "input", name) for report in reports.values() for name in _CUT_ON_THE_WAY)
+    if whole_way and not cut and published is not None and None not in received and published > sum(received):
+        holds = False
+        reasons.append(f"routers published {published} bytes, and readouts received {sum(received)}")
+    if not holds:
+        conditions.append("WRONG")
+    return {"in": total(received) or 0, "published": published, "built": built, "lost": lost, "adds_up": holds}
+
+
+def _accepted(before, after):
+    """Returns the triggers that the trigger authorities among the cards accepted in the run; None if this is not known."""
+    told = [
+        grown(value(before.get(name), "trigger", "accepted"), value(status, "trigger", "accepted"))
+        for name, status in after.items()
+        if not ((status or before.get(name) or {}).get("trigger") or {}).get("link")
+    ]
+    return int(sum(told)) if told and None not in told else None
+
+
+def _farm(reports, kinds, missing, accepted, decided, reasons, conditions):
+    """Counts whole events by fate, and checks that each trigger has one, and that recorders have all accepted events. A restarted recorder has read back its
+    earlier events; the reports of a restarted supervisor do not have all events, its file of decisions has (`decided`)."""
     if not reports:
         return {}
     counts, recorded, silent = {}, {}, []
@@ -220,17 +273,7 @@ def _farm(reports, kinds, missing, reasons, conditions):
             reasons.append(f"{name} is {condition}" + (f": {report['trouble']}" if report.get("trouble") else ""))
         events = report.get("events") or {}
         if kinds[process] == "supervisor":
-            for key in (
-                "in",
-                "accepted",
-                "rejected",
-                "debug",
-                "readout_died",
-                "partial",
-                "reassigned",
-                "undecided",
-                "uncleared",
-            ):
+            for key in _OF_THE_FARM:
                 counts[key] = counts.get(key, 0) + (value(events, key) or 0)
         elif kinds[process] == "recorder":
             recorded[process] = max(
@@ -239,6 +282,11 @@ def _farm(reports, kinds, missing, reasons, conditions):
     for name in silent:
         conditions.append("INCOMPLETE")
         reasons.append(missing.get(name, f"{name} left no report"))
+    supervisors = [report for name, report in reports.items() if kinds[name.split("#")[0]] == "supervisor"]
+    if supervisors:
+        counts.update(_fates(counts, supervisors, accepted, decided, reasons, conditions))
+        if decided:
+            counts["in"] = max(counts.get("in", 0), sum(decided.values()))
     if recorded:
         counts["recorded"] = sum(recorded.values())
     kept = counts.get("accepted", 0) + counts.get("debug", 0)
@@ -251,6 +299,25 @@ def _farm(reports, kinds, missing, reasons, conditions):
         if counts.get(key):
             reasons.append(f"{counts[key]} events are {key}")
     return counts
+
+
+def _fates(counts, supervisors, accepted, decided, reasons, conditions):
+    """Returns the fates of all triggers: {triggers, undecided, and those of `decided`}. Unknown values are None."""
+    whole = len(supervisors) == 1 and supervisors[0] is not None
+    fates = decided or ({key: counts[key] for key in DECIDED} if whole else None)
+    triggers = accepted if any((one or {}).get("trigger") for one in supervisors) else None
+    if triggers is None and whole:
+        triggers = counts["in"]
+    if triggers is None or fates is None:
+        reasons.append("it is not known whether each trigger was decided")
+        return {"triggers": triggers, **(fates or {}), "undecided": None}
+    rest = triggers - sum(fates.values())
+    if rest < 0:
+        conditions.append("WRONG")
+        reasons.append(f"{triggers} triggers were accepted, and {sum(fates.values())} events are decided")
+    elif rest > 0:
+        conditions.append("INCOMPLETE")
+    return {"triggers": triggers, **fates, "undecided": max(0, rest)}
 
 
 def _cards(before, after, add, reasons, conditions):

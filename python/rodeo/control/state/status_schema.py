@@ -249,6 +249,7 @@ _SUPERVISOR = {
     "lumi_block?": Count,
     "room?": Count,
     "limited_by?": Text,
+    "trigger?": {"follows?": Text},
     "trouble?": Text,
     "nodes?": [
         {"name": Text, "connected?": Truth, "events?": Count, "room?": Count, "assigned?": Count, "decisions?": Count}
