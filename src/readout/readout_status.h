@@ -52,10 +52,7 @@ struct ReadoutStatus {
   double trigger_seconds = 0;  ///< time in which the counted triggers were offered; 0: the time of the run
 
   std::vector<NamedCounter> input;
-  /// Chunks that sources made and the input never received, by name. Not in the input's "sent".
-  std::vector<NamedCounter> lost_before;
   double input_cpu_seconds = 0;
-  double router_cpu_seconds = 0;  ///< CPU time of the process that routes the links to the network, if known
   std::vector<RobStatus> robs;
   std::vector<FragmentConsumer::Status> consumers;  ///< the consumers in list order
   std::uint64_t fragments = 0;                      ///< fragments that reached the list

@@ -260,10 +260,6 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.chunks_built = status.chunks_built();
   // If the input does not count chunks, the chunks that the builders received count as sent.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
-  for (const NamedCounter& lost : status.lost_before) {
-    report.chunks_sent += lost.value;
-    add_counter(report.chunks_lost, lost);
-  }
   const std::uint64_t triggers = counter_value(status.input, "triggers", status.events());
   const double trigger_seconds = status.trigger_seconds > 0 ? status.trigger_seconds : status.seconds;
   report.trigger_rate_hz = per_second(triggers, trigger_seconds);
@@ -279,7 +275,6 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.consumers = status.consumers;
   // A card, or an emulator in another process, uses no CPU time of this process.
   if (status.input_cpu_seconds > 0) report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
-  if (status.router_cpu_seconds > 0) report.cpu_seconds.emplace_back("router", status.router_cpu_seconds);
   const bool over = status.phase == Phase::stopped;
   add_robs(report, status);
   add_skipped(report, status, over);

@@ -198,17 +198,6 @@ TEST(RunReport, AnInputThatWasCutOffIsNoGoodRun) {
   }
 }
 
-TEST(RunReport, WhatTheSourcesLostIsSentAndLostByName) {
-  ReadoutStatus status = status_of(90, 90, {});
-  status.lost_before = {{"card_lost", 7}, {"card_dropped", 3}};
-  status.phase = Phase::stopped;
-  const RunReport report = make_report({}, status, "nothing", false);
-  EXPECT_EQ(report.chunks_sent, 100U);
-  EXPECT_EQ(report.lost(), 10U);
-  EXPECT_TRUE(report.adds_up());
-  EXPECT_EQ(report.condition, Condition::incomplete);
-}
-
 TEST(RunReport, BytesThatTheInputCutOffAreInAndLost) {
   ReadoutStatus status = status_of(100, 100, {});
   status.robs[0].chunk_bytes = ChunkBytes{.received = 900, .built = 880, .lost = {{"cut", 20}}};
