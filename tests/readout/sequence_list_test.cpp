@@ -45,6 +45,27 @@ TEST(SequencerWithList, AFirstEntryThatTheSecondContradictsIsNotBelieved) {
   EXPECT_EQ(rob.got(0), "1 2");
 }
 
+// Ids have 8 bits, and the list is more than a round ahead. Otherwise the first ids are those of the next round.
+TEST(SequencerWithList, AFirstEntryIsBelievedOnceTheListGoesOnFromItAfterAFlippedOne) {
+  Rob rob(2, listed(8));
+  rob.list(0);
+  rob.list(0x40000001);
+  rob.list_run(2, 400);
+  for (std::size_t link : {0U, 1U}) rob.offer(link, {0, 1, 2, 3, 4});
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4");
+  EXPECT_EQ(rob.got(1), "0 1 2 3 4");
+}
+
+// L18
+TEST(SequencerWithList, AFirstIdThatTheListMayHaveLostIsFlaggedWhereTheNextRoundHasIt) {
+  Rob rob(2, listed(8));
+  rob.list_run(3, 300);
+  for (std::size_t link : {0U, 1U}) rob.offer(link, {0, 1, 2, 3, 4});
+  rob.list_run(300, 301 + 2 * kReach);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "256? 257? 258? 259? 260?");
+}
+
 // L3
 TEST(SequencerWithList, AListedIdWhoseBcidAgreesIsTakenAtOnce) {
   Sequencer::Settings with_bcid = listed();

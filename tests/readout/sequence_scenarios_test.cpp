@@ -161,6 +161,9 @@ TEST(SequenceScenarios, AChunkThatComesTwiceIsNotOfTheNextEpoch) { expect_all_ri
 // Two successive entries of the list have the same flipped bit in the reset counter.
 TEST(SequenceScenarios, TwoEntriesOfTheListWithTheSameFlippedBitMisplaceNoChunk) { expect_all_right_or_flagged(72015348); }
 
+// The second entry of the list has a flipped bit, and the list is a round of ids ahead.
+TEST(SequenceScenarios, AFlippedSecondEntryOfTheListMisplacesNoChunk) { expect_all_right_or_flagged(77013779); }
+
 // In the first two runs, a leap of a link is judged before the link's next chunk is read. In the third run, a link that is
 // an epoch ahead reaches a reset through numbers that no other link has.
 TEST(SequenceScenarios, ALeapWaitsForTheNextChunkOfItsLink) {

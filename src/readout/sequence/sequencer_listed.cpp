@@ -147,8 +147,13 @@ bool Sequencer::InList::was_delivered() const {
   return false;
 }
 
-// True if the list also has the chunk elsewhere, where the link may have been.
+// True if the list also has the chunk elsewhere, where the link may have been; or if it may have lost it before its first
+// entry.
 bool Sequencer::InList::has_another() const {
+  const Place first = all.numbers_.place(kRunFirst);
+  if (fresh && link.position() == kRunFirst && !all.settings_.format.has_ecr() &&
+      all.numbers_.nearest(first, chunk.id) < first)
+    return true;
   return all.list_.find(*place + 1, all.list_.book().end(), chunk.id, &chunk.bcid) ||
          all.list_.find(expected, lowest(), chunk.id, &chunk.bcid);
 }

@@ -93,11 +93,22 @@ void TriggerNumbers::judge_first(const ListedTrigger& trigger, const ListedTrigg
     pending_ = trigger;
     return;
   }
-  if (following != nullptr && !numbers_.follows(first, Numbers::extended(first, following->id), 1)) return;  // flipped
+  if (following != nullptr && !numbers_.follows(first, Numbers::extended(first, following->id), 1)) {
+    if (leap_.size() == settings_.step) leap_.erase(leap_.begin());
+    leap_.emplace_back(first, trigger);  // it is flipped, or the next entry is
+    return;
+  }
+  // The run begins with the earliest entry from which this one goes on.
+  const auto earliest = std::ranges::find_if(leap_, [&](const auto& entry) {
+    return entry.first.resets == first.resets && numbers_.follows(entry.first, first, 1);
+  });
+  const auto [begins, its_trigger] = earliest == leap_.end() ? std::pair(first, trigger) : *earliest;
+  leap_.clear();
   links_.begin_run();
-  numbers_.begin(first);
+  numbers_.begin(begins);
   book_.begin(kRunFirst);
   for (const Link& link : links_) numbers_.enter(link.sequence, numbers_.segments().newest());
+  append(begins, its_trigger);
   append(first, trigger);
   links_.judge_again();
 }

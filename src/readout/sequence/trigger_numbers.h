@@ -64,7 +64,8 @@ class TriggerNumbers {
   TriggerBook book_;
   std::optional<ListedTrigger> pending_;  // it waits for the next entry
   std::uint64_t pending_since_ = 0;
-  std::vector<std::pair<Place, ListedTrigger>> leap_;  // entries from where the list may have leapt to
+  // Entries from where the list may have leapt to; before it has begun: those that were not followed.
+  std::vector<std::pair<Place, ListedTrigger>> leap_;
   bool ended_ = false;
   bool held_ = false;
 };
