@@ -29,8 +29,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 120s;  // limit for the start of all processes, and for their end
-constexpr auto kGrace = 60s;      // time until a silent peer is given up
+constexpr auto kStartLimit = 120s;  // limit for the start of all processes, and for their end
+constexpr auto kGrace = 60s;        // time until a silent peer is given up
 constexpr auto kWarmUp = 200ms;
 // Batches of clears must be full, as after 10 ms at a million events a second; the cost of a batch does not depend on its
 // contents.
@@ -83,11 +83,11 @@ class StandIns {
   }
   template <typename Condition>
   void wait_for(const char* what, Condition&& condition) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kStartLimit;
     while (!condition()) {
       check();
       if (silent_) silent_();
-      if (std::chrono::steady_clock::now() > end) fail(fmt::format("{} did not happen within {} s", what, kPatience / 1s));
+      if (std::chrono::steady_clock::now() > end) fail(fmt::format("{} did not happen within {} s", what, kStartLimit / 1s));
       std::this_thread::sleep_for(2ms);
     }
   }

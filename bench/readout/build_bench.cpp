@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "base/need.h"
 #include "base/thread.h"
 #include "base/units.h"
 #include "readout/consumer/works.h"
@@ -170,12 +171,6 @@ const ComponentInfo& info_of(const base::ComponentRegistry& registry, base::Comp
   return (*found)->info;
 }
 
-template <typename T>
-T made(Result<T> result) {
-  if (!result) throw SetupError(result.error());
-  return std::move(*result);
-}
-
 }  // namespace
 
 double copy_ceiling(const PreparedInput& input) {
@@ -189,7 +184,7 @@ double copy_ceiling(const PreparedInput& input) {
 Parameters parameters_of(const ComponentInfo& info) {
   Parameters parameters;
   for (const Key& key : info.keys) {
-    if (!key.required) parameters.set(key.name, made(settings::default_value(key, key.name, "")));
+    if (!key.required) parameters.set(key.name, need(settings::default_value(key, key.name, "")));
   }
   return parameters;
 }
@@ -216,7 +211,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   Parameters consumer_parameters = parameters_of(info_of(registry, base::ComponentKind::consumer, "processor"));
   consumer_parameters.set("threads", std::int64_t{0});
   consumer_parameters.set("work", std::string(full ? "read" : "release"));
-  const auto consumer = made(registry.make_consumer("processor", consumer_parameters));
+  const auto consumer = need(registry.make_consumer("processor", consumer_parameters));
   Counter counter(inputs, full ? 1 : settings.links, std::size_t{settings.robs} * settings.workers);
   Keeper keeper(settings.retained * settings.robs, std::size_t{settings.robs} * settings.workers);
   counter.link(&keeper);
@@ -233,12 +228,12 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
       .links = links,
       .input = inputs.front().get(),
       .consumer = &counter,
-      .make_extractor = [&] { return made(registry.make_extractor(settings.extractor, extractor_parameters)); },
+      .make_extractor = [&] { return need(registry.make_extractor(settings.extractor, extractor_parameters)); },
       .make_checker = {}};
   if (!settings.checker.empty()) {
     const Parameters checker_parameters = parameters_of(info_of(registry, base::ComponentKind::checker, settings.checker));
     context.make_checker = [&registry, &settings, checker_parameters] {
-      return made(registry.make_checker(settings.checker, checker_parameters));
+      return need(registry.make_checker(settings.checker, checker_parameters));
     };
   }
   Parameters builder_parameters = parameters_of(info_of(registry, base::ComponentKind::builder, settings.mode));
@@ -262,7 +257,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
     }
     context.source_id = SourceId{kFirstSource + rob * kSourcesPerRob};
     context.input = inputs[rob].get();
-    builders.push_back(made(registry.make_builder(settings.mode, builder_parameters, context)));
+    builders.push_back(need(registry.make_builder(settings.mode, builder_parameters, context)));
   }
   base::set_log_level(level);
   result.copy_ceiling_bytes_per_second = copy_ceiling(input);

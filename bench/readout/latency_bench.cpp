@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/named_counters.h"
+#include "base/need.h"
 #include "bench/readout/build_bench.h"
 #include "readout/fragment_meter.h"
 
@@ -17,14 +18,8 @@ using namespace readout;
 
 namespace {
 
-template <typename T>
-T made(Result<T> result) {
-  if (!result) throw SetupError(result.error());
-  return std::move(*result);
-}
-
 Parameters defaults(const base::ComponentRegistry& registry, base::ComponentKind kind, std::string_view name) {
-  return parameters_of(made(registry.find(kind, name))->info);
+  return parameters_of(need(registry.find(kind, name))->info);
 }
 
 }  // namespace
@@ -38,12 +33,12 @@ LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const
   input_parameters.set("chunk_bytes", static_cast<std::int64_t>(settings.chunk_bytes));
   input_parameters.set("rate", settings.rate_hz);
   if (settings.pinned) input_parameters.set("cpu", static_cast<std::int64_t>(settings.workers % cpus));
-  const auto input = made(registry.make_input("generator", input_parameters));
+  const auto input = need(registry.make_input("generator", input_parameters));
 
   Parameters consumer_parameters = defaults(registry, ComponentKind::consumer, "processor");
   consumer_parameters.set("threads", std::int64_t{0});
   consumer_parameters.set("work", std::string("release"));
-  const auto consumer = made(registry.make_consumer("processor", consumer_parameters));
+  const auto consumer = need(registry.make_consumer("processor", consumer_parameters));
   FragmentMeter meter;
   meter.link(consumer.get());
 
@@ -55,7 +50,7 @@ LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const
       .links = links,
       .input = input.get(),
       .consumer = &meter,
-      .make_extractor = [&] { return made(registry.make_extractor("rodeo", extractor_parameters)); },
+      .make_extractor = [&] { return need(registry.make_extractor("rodeo", extractor_parameters)); },
       .make_checker = {}};
   Parameters builder_parameters = defaults(registry, ComponentKind::builder, "gbt");
   builder_parameters.set("workers", static_cast<std::int64_t>(settings.workers));
@@ -67,7 +62,7 @@ LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const
     for (std::uint32_t i = 0; i < settings.workers; ++i) pins.push_back(i % cpus);
     builder_parameters.set("cpus", pins);
   }
-  const auto builder = made(registry.make_builder("gbt", builder_parameters, context));
+  const auto builder = need(registry.make_builder("gbt", builder_parameters, context));
 
   LatencyBenchResult result;
   result.generator_has_a_core = settings.workers < cpus;

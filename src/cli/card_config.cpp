@@ -40,7 +40,7 @@ Result<card::FirmwareTable> firmware_table(const std::string& file) {
 
 namespace {
 
-struct Options {
+struct CardConfigOptions {
   std::vector<std::string> ids;
   std::string file;
   bool all = false;
@@ -70,7 +70,7 @@ std::string option_of(std::string_view setting) {
 }
 
 template <typename Fields>
-void add_fields(Command& verb, Options& options, Fields fields, std::string_view cards) {
+void add_fields(Command& verb, CardConfigOptions& options, Fields fields, std::string_view cards) {
   for (const auto& field : fields) {
     const std::string& name = field.key.name;
     if (options.named.contains(name)) continue;
@@ -79,7 +79,8 @@ void add_fields(Command& verb, Options& options, Fields fields, std::string_view
 }
 
 /// The wanted settings: those of the card, changed by the options. Prints all errors but the last, which it returns.
-Result<card::CardSettings> wanted(card::Card& card, const Options& options, const std::optional<card::CardFile>& file) {
+Result<card::CardSettings> wanted(card::Card& card, const CardConfigOptions& options,
+                                  const std::optional<card::CardFile>& file) {
   auto settings = card::read_settings(card);
   if (!settings) return settings;
   if (file) RODEO_TRY(card::apply_card_file(*file, *settings));
@@ -126,7 +127,7 @@ Result<card::CardFileFormat> kind_of(const std::string& file) {
   return card::card_file_format(file);
 }
 
-Result<ExitCode> config(Options& options) {
+Result<ExitCode> config(CardConfigOptions& options) {
   const auto generated = RODEO_TRY(kind_of(options.generate));
   if (!options.make_template.empty()) {
     const card::CardSettings settings = options.make_template == "cru"     ? card::CardSettings(card::CruSettings{})
@@ -195,7 +196,7 @@ Result<ExitCode> config(Options& options) {
   return outcome;
 }
 
-Result<ExitCode> firmware(const Options& options) {
+Result<ExitCode> firmware(const CardConfigOptions& options) {
   const auto known = RODEO_TRY(firmware_table(options.firmware_list));
   Table table({{"card", "card"},
                {"type", "type"},
@@ -231,7 +232,7 @@ Result<ExitCode> firmware(const Options& options) {
 }  // namespace
 
 void add_card_config(Command& card) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CardConfigOptions>();
   Command& verb = card.verb("config", "Configures a card: reads it, writes the settings that differ, and lists them");
   verb.example("rodeo card config card.toml --id '#0' --dry-run", "lists what would change")
       .example("rodeo card config --id '#0' --clock ttc --links 0-3 --set link3.fee_id=0x1a", "without a file")

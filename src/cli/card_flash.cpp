@@ -14,7 +14,7 @@
 namespace rodeo::cli {
 namespace {
 
-struct Options {
+struct CardFlashOptions {
   std::string id;
   std::string file;
   std::string address = "0";
@@ -73,7 +73,7 @@ card::FlashProgress progress(const process::StopSignals& signals) {
   };
 }
 
-Result<ExitCode> write(const Options& options) {
+Result<ExitCode> write(const CardFlashOptions& options) {
   const auto address = RODEO_TRY(address_of(options.address));
   const auto words = RODEO_TRY(read_words(options.file));
   auto card = RODEO_TRY(open_card(options.id));
@@ -87,7 +87,7 @@ Result<ExitCode> write(const Options& options) {
   return ExitCode::done;
 }
 
-Result<ExitCode> read(const Options& options) {
+Result<ExitCode> read(const CardFlashOptions& options) {
   const auto address = RODEO_TRY(address_of(options.address));
   auto card = RODEO_TRY(open_card(options.id));
   const process::StopSignals signals;
@@ -109,7 +109,7 @@ Result<ExitCode> read(const Options& options) {
 }  // namespace
 
 void add_card_flash(Command& card) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CardFlashOptions>();
   Command& flash = card.verb("flash", "The firmware in a C-RORC's flash memory");
   Command& writes = flash.verb("write", "Writes the blocks that differ, and reads them back");
   writes.example("rodeo card flash write firmware.txt --id '#0'", "one 16-bit word a line");

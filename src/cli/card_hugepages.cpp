@@ -8,7 +8,7 @@
 namespace rodeo::cli {
 namespace {
 
-struct Options {
+struct CardHugepagesOptions {
   std::optional<std::uint64_t> page_bytes;
   std::optional<std::uint64_t> pages;
   unsigned node = 0;
@@ -25,7 +25,7 @@ std::string mounts_of(std::uint64_t page_bytes) {
   return list;
 }
 
-Result<ExitCode> show_or_set(const Options& options) {
+Result<ExitCode> show_or_set(const CardHugepagesOptions& options) {
   if (options.page_bytes.has_value() != options.pages.has_value()) {
     return usage_error("--size and --pages go together", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]");
   }
@@ -46,7 +46,7 @@ Result<ExitCode> show_or_set(const Options& options) {
 }  // namespace
 
 void add_card_huge_pages(Command& card) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CardHugepagesOptions>();
   Command& verb = card.verb("hugepages", "Shows and reserves huge pages for DMA buffers");
   verb.example("rodeo card hugepages", "by NUMA node and size")
       .example("sudo rodeo card hugepages --size 1GiB --pages 6", "six of 1 GiB on node 0, until the next boot");

@@ -16,7 +16,7 @@ namespace {
 
 namespace pci = card::pci;
 
-struct Options {
+struct CardKeepOptions {
   std::string address;
   bool status = false;
   bool stop = false;
@@ -68,7 +68,7 @@ Error why_not_kept(const pci::Address& address, const Error& refusal) {
   return refusal;
 }
 
-Result<ExitCode> keep(const Options& options) {
+Result<ExitCode> keep(const CardKeepOptions& options) {
   if (options.let_go && options.address.empty())
     return usage_error("--let-go needs a card", "rodeo card keep --let-go ADDRESS");
   if (options.status) return show_status(options.format);
@@ -95,7 +95,7 @@ Result<ExitCode> keep(const Options& options) {
 }  // namespace
 
 void add_card_keep(Command& card) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CardKeepOptions>();
   Command& verb = card.verb("keep", "Holds real cards open for all other programs; starts automatically when needed");
   verb.example("sudo rodeo card keep --group daq --idle 1h", "a keeper that members of the group daq may use");
   verb.example("rodeo card keep 3b:00.0", "the card keeps its configuration when no program uses it");

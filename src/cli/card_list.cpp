@@ -12,7 +12,7 @@
 namespace rodeo::cli {
 namespace {
 
-struct Options {
+struct CardListOptions {
   std::optional<std::chrono::nanoseconds> watch;
   OutputFormat format = OutputFormat::table;
 };
@@ -66,7 +66,7 @@ void say_if_there_is_no_directory() {
 }  // namespace
 
 void add_card_list(Command& card) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CardListOptions>();
   Command& verb = card.verb("list", "Lists the cards of this host, including emulated ones");
   verb.example("rodeo card list", "the number after # works with --id")
       .example("rodeo card list -o json", "for programs")

@@ -20,7 +20,7 @@ using card::Group;
 using card::MeasuredField;
 using card::Measurement;
 
-struct Options {
+struct CardMonitorOptions {
   std::vector<std::string> ids;
   std::string links = "0-23";
   bool onu = false;
@@ -112,7 +112,7 @@ void say_what_is_wrong(AskedCards& cards, const std::vector<Group>& groups,
 
 /// Reads groups of the selected cards and prints a table of each group; CSV is one table, with the columns of all groups.
 /// `first`: nothing was printed before.
-Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
+Result<ExitCode> show_groups(const CardMonitorOptions& options, const std::vector<Group>& groups, bool first) {
   const std::uint32_t links = RODEO_TRY(link_mask(options.links, 23));  // a FELIX has 24 links, the most of all cards
   auto cards = RODEO_TRY(AskedCards::open(options.ids));
   std::vector<std::vector<std::vector<Measurement>>> measured(cards.size());  // by card and group
@@ -249,13 +249,13 @@ std::string reference() {
   return text;
 }
 
-Result<ExitCode> print_prometheus(const Options& options) {
+Result<ExitCode> print_prometheus(const CardMonitorOptions& options) {
   auto cards = RODEO_TRY(AskedCards::open(options.ids));
   print(prometheus_of_all(cards));
   return cards.outcome();
 }
 
-Result<ExitCode> metrics(const Options& options) {
+Result<ExitCode> metrics(const CardMonitorOptions& options) {
   if (options.reference) {
     print(reference());
     return ExitCode::done;
@@ -279,7 +279,7 @@ Result<ExitCode> metrics(const Options& options) {
 
 // Triggers
 
-Result<ExitCode> triggers(const Options& options, bool with_header) {
+Result<ExitCode> triggers(const CardMonitorOptions& options, bool with_header) {
   RODEO_TRY(check_interval(options.interval, "--interval"));
   auto cards = RODEO_TRY(AskedCards::open(options.ids));
   struct Reading {
@@ -343,7 +343,7 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
 }  // namespace
 
 void add_card_monitor(Command& card) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CardMonitorOptions>();
   Command& status = card.verb("status", "Shows the settings of each card and the state of its links");
   status.example("rodeo card status --id '#0' --watch 1s", "again each second")
       .example("rodeo card status -o json", "all cards, for programs");

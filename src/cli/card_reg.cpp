@@ -11,7 +11,7 @@ namespace {
 using card::RegisterTarget;
 using card_registers::Access;
 
-struct Options {
+struct CardRegOptions {
   std::string id;
   std::optional<unsigned> bar;
   std::vector<std::string> names;
@@ -57,7 +57,7 @@ Result<std::uint64_t> value_of(const std::string& text) {
   return value_error("`" + text + "` is not a number", "values are decimal, or hexadecimal with 0x");
 }
 
-Result<ExitCode> show_written(card::Card& card, const Options& options, const RegisterTarget& target,
+Result<ExitCode> show_written(card::Card& card, const CardRegOptions& options, const RegisterTarget& target,
                               std::uint64_t written) {
   // Reading a command register or a FIFO may have side effects.
   const bool reads_back = !options.no_read_back && (target.description == nullptr || target.harmless_to_read());
@@ -68,7 +68,7 @@ Result<ExitCode> show_written(card::Card& card, const Options& options, const Re
   return ExitCode::done;
 }
 
-Result<ExitCode> read_registers(const Options& options) {
+Result<ExitCode> read_registers(const CardRegOptions& options) {
   const auto card = RODEO_TRY(open_card(options.id));
   std::vector<RegisterTarget> targets;
   for (const std::string& name : options.names)
@@ -82,7 +82,7 @@ Result<ExitCode> read_registers(const Options& options) {
   });
 }
 
-Result<ExitCode> write_one(const Options& options) {
+Result<ExitCode> write_one(const CardRegOptions& options) {
   const auto value = RODEO_TRY(value_of(options.value));
   const auto card = RODEO_TRY(open_card(options.id));
   const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
@@ -90,7 +90,7 @@ Result<ExitCode> write_one(const Options& options) {
   return show_written(*card, options, target, value);
 }
 
-Result<ExitCode> modify_one(const Options& options) {
+Result<ExitCode> modify_one(const CardRegOptions& options) {
   const auto bits = RODEO_TRY(value_of(options.value));
   const auto card = RODEO_TRY(open_card(options.id));
   const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
@@ -113,7 +113,7 @@ Result<std::vector<RegisterTarget>> declared_targets(const card::Card& card, std
   return targets;
 }
 
-Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options& options) {
+Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const CardRegOptions& options) {
   if (!options.bar) return usage_error("--address needs --bar", "--bar 2 --address 0x10000 --words 16");
   auto first = RODEO_TRY(card::find_register(register_space(card), options.address, options.bar));
   if (card::parse_number(options.address) == std::nullopt) return std::vector<RegisterTarget>{first};
@@ -139,7 +139,7 @@ Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options&
   return targets;
 }
 
-Result<ExitCode> dump(const Options& options) {
+Result<ExitCode> dump(const CardRegOptions& options) {
   if (options.words && options.address.empty())
     return usage_error("--words needs --address", "--bar 2 --address 0x10000 --words 16");
   const auto card = RODEO_TRY(open_card(options.id));
@@ -160,7 +160,7 @@ Result<ExitCode> dump(const Options& options) {
   return ExitCode::done;
 }
 
-Result<ExitCode> list(const Options& options) {
+Result<ExitCode> list(const CardRegOptions& options) {
   const auto card = RODEO_TRY(open_card(options.id));
   Table table({{"BAR", "bar"},
                {"address", "address_bytes"},
@@ -186,14 +186,14 @@ Result<ExitCode> list(const Options& options) {
   return ExitCode::done;
 }
 
-void add_bar(Command& verb, Options& options) {
+void add_bar(Command& verb, CardRegOptions& options) {
   verb.option("--bar,--channel", options.bar, "BAR; with names, needed only if several BARs have the register (C-RORC)");
 }
 
 }  // namespace
 
 void add_card_reg(Command& card) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CardRegOptions>();
   Command& reg = card.verb("reg", "Registers by name or byte address");
 
   Command& read = reg.verb("read", "Reads registers");

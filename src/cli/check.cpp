@@ -24,7 +24,7 @@ namespace {
 using settings::Configuration;
 using settings::ConfigurationErrors;
 
-struct Options {
+struct CheckOptions {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
   std::vector<std::string> plugins;
@@ -100,7 +100,7 @@ std::vector<readout::SilenceNote> silence_notes(const std::string& file, const C
   return readout::silence_notes(configuration, library.registry());
 }
 
-void report_errors(const ConfigurationErrors& errors, const Options& options, Json& entry) {
+void report_errors(const ConfigurationErrors& errors, const CheckOptions& options, Json& entry) {
   for (const Error& error : errors) {
     entry["errors"].push_back(error_json(error));
     if (options.format != OutputFormat::json) print_error(error);
@@ -109,7 +109,7 @@ void report_errors(const ConfigurationErrors& errors, const Options& options, Js
 
 /// Checks the configurations that a system file names, as its processes use them. Errors name the process. False: one is
 /// invalid.
-bool check_classes(const Configuration& system, const Options& options, Json& report) {
+bool check_classes(const Configuration& system, const CheckOptions& options, Json& report) {
   bool valid = true;
   for (const process::ClassConfiguration& one : process::class_configurations(system)) {
     readout::Library library;
@@ -126,7 +126,7 @@ bool check_classes(const Configuration& system, const Options& options, Json& re
 
 /// Checks one file, and the files that it names. Returns the result for programs; nothing if it was already printed for
 /// people.
-bool check_file(const std::string& file, const Options& options, Json& report) {
+bool check_file(const std::string& file, const CheckOptions& options, Json& report) {
   // Each file has its own library: the plug-ins of one file must not make another valid.
   readout::Library library;
   const auto configuration = checked(file, options.overrides, options.plugins, library);
@@ -157,7 +157,7 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
   return valid;
 }
 
-Result<ExitCode> check(const Options& options) {
+Result<ExitCode> check(const CheckOptions& options) {
   if (options.schema || options.reference) {
     readout::Library library;
     const auto tables = system_tables();
@@ -184,7 +184,7 @@ Result<ExitCode> check(const Options& options) {
 }  // namespace
 
 void add_check(Command& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   Command& verb = root.verb("check", "Validates configurations: errors with file:line:column and \"did you mean\"");
   verb.example("rodeo check run.toml", "all errors of the file; exit status 3 if there is one")
       .example("rodeo check --effective run.toml", "every value and its origin")

@@ -27,7 +27,7 @@ namespace {
 
 using namespace storage;
 
-struct Options {
+struct DataConvertOptions {
   std::vector<std::string> files;
   std::string output;
   std::string to = "auto";
@@ -142,7 +142,7 @@ Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file
   }
 }
 
-Result<ExitCode> back(const Options& options) {
+Result<ExitCode> back(const DataConvertOptions& options) {
   const std::vector<std::string> names = RODEO_TRY(expanded(options.files));
   if (names.size() != 1) return value_error("only one HDF5 file can be converted at a time", "name one");
   const std::string& name = names.front();
@@ -167,7 +167,7 @@ Result<ExitCode> back(const Options& options) {
   return ExitCode::done;
 }
 
-Result<ExitCode> convert(const Options& options) {
+Result<ExitCode> convert(const DataConvertOptions& options) {
   const bool from_hdf5 = std::ranges::any_of(options.files, is_hdf5);
   const std::string to = options.to != "auto"                       ? options.to
                          : from_hdf5                                ? "data"
@@ -189,7 +189,7 @@ Result<ExitCode> convert(const Options& options) {
   return run_python_on(files, to == "hdf5" ? "rodeo.data_tools.hdf5" : "rodeo.data_tools.root", arguments);
 }
 
-Result<ExitCode> plot(const Options& options) {
+Result<ExitCode> plot(const DataConvertOptions& options) {
   const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
   RODEO_TRY(refuse_other_files(files));
   return run_python_on(files, "rodeo.data_tools.plot", {options.output});
@@ -198,7 +198,7 @@ Result<ExitCode> plot(const Options& options) {
 }  // namespace
 
 void add_data_convert(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataConvertOptions>();
   Command& verb = data.verb("convert", "Converts event files to HDF5 or ROOT, and HDF5 back to an event file");
   verb.example("rodeo data convert run*.data --output run.h5", "columns and bytes, for any HDF5 viewer");
   verb.example("rodeo data convert run*.data --output run.root", "a tree with an entry for each event");
@@ -216,7 +216,7 @@ void add_data_convert(Command& data) {
       "needs uproot and awkward. Exit status 7: damaged events were left out.");
   verb.run([options] { return convert(*options); });
 
-  auto plot_options = std::make_shared<Options>();
+  auto plot_options = std::make_shared<DataConvertOptions>();
   Command& picture = data.verb("plot", "Plots event files: sizes, rate over time, missing links, bunch crossings");
   picture.example("rodeo data plot run*.data --output run.png", "or .svg, .pdf");
   picture.option("FILE", plot_options->files, "Event files").required();

@@ -13,7 +13,7 @@ namespace {
 
 using namespace storage;
 
-struct Options {
+struct DataDiffOptions {
   std::string left;
   std::string right;
   std::uint64_t window = 1000;
@@ -22,7 +22,7 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-constexpr std::uint64_t kListedByDefault = 20;
+constexpr std::uint64_t kDifferencesByDefault = 20;
 
 Cell number_or_nothing(std::optional<std::uint32_t> number) { return number ? Cell(*number) : Cell(Json(), "-"); }
 Cell offset_or_nothing(const std::string& what, std::uint64_t event, std::uint64_t within) {
@@ -56,7 +56,7 @@ void add(Table& table, const FileDifference& one) {
                  offset_or_nothing(one.right_number ? one.what.right : "", one.right_offset, one.what.right_offset)});
 }
 
-Result<ExitCode> diff(const Options& options) {
+Result<ExitCode> diff(const DataDiffOptions& options) {
   if (options.window < 1 || options.window > 10'000'000)
     return value_error("--window must be 1 to 10 000 000 events", "the default is 1000");
   const auto a = RODEO_TRY(open_any_file(options.left));
@@ -66,7 +66,7 @@ Result<ExitCode> diff(const Options& options) {
   const auto report =
       diff_files(options.left, options.right, {.window = options.window, .events = {.times = !options.ignore_times}},
                  line->told(), [&](const FileDifference& one) {
-                   if (options.all || table.rows() < kListedByDefault) add(table, one);
+                   if (options.all || table.rows() < kDifferencesByDefault) add(table, one);
                  });
   line.reset();
   if (!report) return std::unexpected(report.error());
@@ -99,7 +99,7 @@ Result<ExitCode> diff(const Options& options) {
 }  // namespace
 
 void add_data_diff(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataDiffOptions>();
   Command& verb = data.verb("diff", "Compares two event files: which events differ, and where; exit status 7 if any differ");
   verb.example("rodeo data diff A.data B.data", "records, headers, ROBs, and chunks down to the first byte");
   verb.example("rodeo data diff A.data B.data --ignore-times -o json", "two runs of the same triggers, for programs");
@@ -107,7 +107,7 @@ void add_data_diff(Command& data) {
   verb.option("B", options->right, "Another").required();
   verb.flag("--ignore-times", options->ignore_times, "Bunch-crossing times of events may differ");
   verb.option("--window", options->window, "Events that may be out of order").value_name("N");
-  verb.flag("--all", options->all, fmt::format("Every difference, not only the first {}", kListedByDefault));
+  verb.flag("--all", options->all, fmt::format("Every difference, not only the first {}", kDifferencesByDefault));
   verb.output(options->format);
   verb.paragraph(
       "Events are paired by L1 id, ROBs by source id, chunks by link id. Name, GUID, dates, checksum and numbers of data "

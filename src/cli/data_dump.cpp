@@ -21,7 +21,7 @@ namespace {
 using namespace formats;
 using namespace storage;
 
-struct Options {
+struct DataDumpOptions {
   std::string file;
   std::vector<std::uint64_t> events;
   std::optional<std::string> l1id;
@@ -66,7 +66,7 @@ std::optional<L1Id> parse_l1id(const std::string& text) {
 // Prints trees one after the other, or collects them in one JSON document.
 class Shown {
  public:
-  explicit Shown(const Options& options)
+  explicit Shown(const DataDumpOptions& options)
       : line_("searching " + options.file, 0),
         json_(options.output == "json"),
         limits_(options.all ? DumpLimits{.chunks = 0, .hex_lines = 0} : DumpLimits{}) {}
@@ -96,7 +96,7 @@ class Shown {
   std::size_t count_ = 0;
 };
 
-Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::optional<L1Id> orbit) {
+Result<ExitCode> dump_pages(const DataFile& file, const DataDumpOptions& options, std::optional<L1Id> orbit) {
   const bool first_only = options.events.empty() && !orbit;
   Shown shown(options);
   std::uint64_t number = 0;
@@ -117,7 +117,7 @@ Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::o
                                "`rodeo data list` shows links and orbits; a CRU's internal generator sends no headers"});
 }
 
-Result<ExitCode> dump(const Options& options) {
+Result<ExitCode> dump(const DataDumpOptions& options) {
   const auto file = RODEO_TRY(open_data_file(options.file));
   if (file.kind == FileKind::block_recording) {
     return std::unexpected(Error{"data.recording", "is a recording of FELIX blocks, which has no events", options.file,
@@ -172,7 +172,7 @@ Result<ExitCode> dump(const Options& options) {
 Json dump_json(const DumpNode& root) { return json_of(root, true); }
 
 void add_data_dump(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataDumpOptions>();
   Command& verb =
       data.verb("dump", "Shows an event, or a page of a card, as a tree: every header word in hex, with its meaning");
   verb.example("rodeo data dump FILE", "the first event");

@@ -18,7 +18,7 @@ namespace {
 using namespace formats;
 using namespace storage;
 
-struct Options {
+struct DataFilterOptions {
   std::vector<std::string> files;
   std::string output;
   std::vector<std::string> status;
@@ -52,7 +52,7 @@ Result<std::pair<L1Id, L1Id>> read_range(const std::string& text) {
                      "extended L1 ids, both included: 0x01000000:0x01ffffff is all of ECR 1");
 }
 
-Result<EventFilter> filter_of(const Options& options) {
+Result<EventFilter> filter_of(const DataFilterOptions& options) {
   EventFilter filter;
   for (const std::string& status : options.status) {
     if (status == "good" || status == "flagged") {
@@ -77,7 +77,7 @@ Result<EventFilter> filter_of(const Options& options) {
   return filter;
 }
 
-std::string words_of(const Options& options) {
+std::string words_of(const DataFilterOptions& options) {
   std::string text;
   const auto add = [&](std::string_view name, const std::string& value) {
     text += fmt::format("{}{} {}", text.empty() ? "" : " ", name, value);
@@ -113,7 +113,7 @@ void print_for_people(const FilterReport& report) {
   print_files(report.files);
 }
 
-Result<ExitCode> filter(const Options& options) {
+Result<ExitCode> filter(const DataFilterOptions& options) {
   if (options.hang < std::chrono::milliseconds(1) || options.hang > std::chrono::hours(24))
     return value_error("--hang must be 1ms to 24h", "it is the time for one event, for example 10s");
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
@@ -151,7 +151,7 @@ Result<ExitCode> filter(const Options& options) {
 }  // namespace
 
 void add_data_filter(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataFilterOptions>();
   Command& verb = data.verb("filter", "Writes the events that meet conditions to new files, or splits files");
   verb.example("rodeo data filter run*.data --status flagged --output flagged",
                "events in which something is missing or wrong");

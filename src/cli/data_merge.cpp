@@ -15,7 +15,7 @@ namespace {
 
 using namespace storage;
 
-struct Options {
+struct DataMergeOptions {
   std::vector<std::string> files;
   std::string output;
   std::uint64_t window = 1000;
@@ -70,7 +70,7 @@ void print_for_people(const MergeReport& report) {
   print_files(report.files);
 }
 
-Result<ExitCode> merge(const Options& options) {
+Result<ExitCode> merge(const DataMergeOptions& options) {
   if (options.window < 1 || options.window > 10'000'000)
     return value_error("--window must be 1 to 10 000 000 events", "the default is 1000");
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
@@ -127,7 +127,7 @@ void print_files(const std::vector<FragmentConsumer::File>& files) {
 }
 
 void add_data_merge(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataMergeOptions>();
   Command& verb = data.verb("merge", "Merges the events of one run from the files of several readouts, by global id");
   verb.example("rodeo data merge readout1/*.data readout2/*.data --output merged",
                "makes merged._0001.data, with all fragments of an event in one event");

@@ -24,7 +24,7 @@
 namespace rodeo::cli {
 namespace {
 
-struct Options {
+struct DataRecordOptions {
   std::string file;
   std::optional<std::string> config;
   std::optional<std::uint64_t> links;
@@ -41,7 +41,7 @@ struct Options {
 // Rate 0: a recording is made as fast as possible.
 constexpr std::string_view kGenerator = "[readout.input]\ntype = \"generator\"\nrate = 0\nevents = 10000\n";
 
-Result<formats::BlockFormat> block_format(const Options& options) {
+Result<formats::BlockFormat> block_format(const DataRecordOptions& options) {
   formats::BlockFormat format;
   format.family = options.blocks == "16"   ? formats::BlockFamily::trailer16
                   : options.blocks == "32" ? formats::BlockFamily::trailer32
@@ -53,7 +53,7 @@ Result<formats::BlockFormat> block_format(const Options& options) {
                      "1 KiB with --blocks 16; 1 KiB to 64 KiB in steps of 1 KiB with 32 and phase2");
 }
 
-Result<std::vector<std::string>> overrides(const Options& options) {
+Result<std::vector<std::string>> overrides(const DataRecordOptions& options) {
   std::vector<std::string> list;
   const auto add = [&](std::string_view key, const auto& value) {
     list.push_back(fmt::format("readout.input.{}={}", key, value));
@@ -113,7 +113,7 @@ class GrowingFile {
   std::uint64_t size_ = 0;
 };
 
-Result<ExitCode> record(const Options& options) {
+Result<ExitCode> record(const DataRecordOptions& options) {
   const auto format = RODEO_TRY(block_format(options));
   if (options.trigger_elink && *options.trigger_elink > 2047) {
     return value_error(fmt::format("there is no E-link {}", *options.trigger_elink), "E-links of a card are 0 to 2047");
@@ -174,7 +174,7 @@ Result<ExitCode> record(const Options& options) {
 }  // namespace
 
 void add_data_record(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataRecordOptions>();
   Command& verb = data.verb("record", "Makes a recording of FELIX blocks from generated data, or from an input");
   verb.example("rodeo data record test.felix --links 192 --events 100000",
                "provable chunks of one card; play it with `type = \"file\"`");

@@ -18,13 +18,13 @@ namespace {
 using namespace formats;
 using namespace storage;
 
-struct Options {
+struct DataRecoverOptions {
   std::vector<std::string> files;
   std::string directory;
   OutputFormat format = OutputFormat::table;
 };
 
-Result<ExitCode> recover_one(const std::string& path, const Options& options, Table& table, bool& stopped) {
+Result<ExitCode> recover_one(const std::string& path, const DataRecoverOptions& options, Table& table, bool& stopped) {
   if (stopped)
     return std::unexpected(Error{"data.interrupted", "was not read: interrupted", path, "run the command again for it"});
   const auto file = RODEO_TRY(open_any_file(path));
@@ -83,7 +83,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   return ExitCode::done;
 }
 
-Result<ExitCode> recover(const Options& options) {
+Result<ExitCode> recover(const DataRecoverOptions& options) {
   Table table({{"file", "file"},
                {"events saved", "events_saved"},
                {"events missing", "events_missing"},
@@ -103,7 +103,7 @@ Result<ExitCode> recover(const Options& options) {
 }  // namespace
 
 void add_data_recover(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataRecoverOptions>();
   Command& verb = data.verb("recover", "Saves every whole event of a file that was cut, not closed or damaged");
   verb.example("rodeo data recover run._0001.writing",
                "after a writer was killed: makes run._0001.recovered._0001.data beside it");

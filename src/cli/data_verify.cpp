@@ -22,7 +22,7 @@ namespace {
 using namespace formats;
 using namespace storage;
 
-struct Options {
+struct DataVerifyOptions {
   std::vector<std::string> files;
   std::optional<std::uint64_t> seed;
   std::optional<unsigned> threads;
@@ -326,7 +326,7 @@ void print_for_people(const Outcome& outcome) {
   }
 }
 
-Result<ExitCode> verify(const Options& options) {
+Result<ExitCode> verify(const DataVerifyOptions& options) {
   const unsigned threads = options.threads.value_or(base::usable_cores());
   if (threads < 1 || threads > 1024) return value_error("--threads must be 1 to 1024", "the default is one on each core");
   std::vector<Column> columns;  // of CSV
@@ -387,7 +387,7 @@ Result<ExitCode> verify(const Options& options) {
 }  // namespace
 
 void add_data_verify(Command& data) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataVerifyOptions>();
   Command& verb = data.verb("verify", "Proves that files are as they were written: sound; damaged, and where; or not ours");
   verb.example("rodeo data verify FILE...", "structure, totals, checksums, and every byte of provable payload");
   verb.example("rodeo data verify -o json FILE", "with every count and finding");

@@ -8,7 +8,7 @@ namespace rodeo::cli {
 
 namespace {
 
-struct Options {
+struct DoctorOptions {
   DoctorSettings settings;
   std::string directory = ".";
   std::chrono::nanoseconds disk_time = std::chrono::milliseconds{500};
@@ -20,7 +20,7 @@ Style style_of(Health health) {
   return health == Health::warning ? Style::warning : Style::faint;
 }
 
-Result<ExitCode> examine(Options& options) {
+Result<ExitCode> examine(DoctorOptions& options) {
   options.settings.data_directory = options.directory;
   options.settings.disk_time = std::chrono::duration_cast<std::chrono::milliseconds>(options.disk_time);
   const auto findings = examine_host(options.settings);
@@ -48,7 +48,7 @@ Result<ExitCode> examine(Options& options) {
 }  // namespace
 
 void add_doctor(Command& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   Command& verb = root.verb("doctor", "Lists what this host lacks for full speed, with remedies");
   verb.example("rodeo doctor", "limits, huge pages, clocks, disk: findings and commands to type")
       .example("rodeo doctor --directory /data -o json", "with the disk of the data files; for programs");

@@ -12,7 +12,7 @@
 namespace rodeo::cli {
 namespace {
 
-struct Options {
+struct EventsMonitorOptions {
   std::string file;
   std::string name;
   readout::EventSubscriberSettings from;
@@ -26,7 +26,7 @@ struct Options {
   std::string json;
 };
 
-Result<ExitCode> monitor(const Options& options) {
+Result<ExitCode> monitor(const EventsMonitorOptions& options) {
   std::vector<std::string> arguments{options.file,
                                      "--name",
                                      options.name,
@@ -58,7 +58,7 @@ Result<ExitCode> monitor(const Options& options) {
 }  // namespace
 
 void add_events_monitor(Command& events) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EventsMonitorOptions>();
   Command& verb = events.verb("monitor", "Fills histograms from sampled events with your Python code");
   verb.example("rodeo events monitor examples/monitor.py", "from the readout on this machine, in the terminal and on a page")
       .example("rodeo events monitor my.py --from readout.publish --bus /shared/bus", "from a readout on another host")

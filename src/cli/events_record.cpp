@@ -17,7 +17,7 @@ namespace {
 using readout::EventSubscriber;
 using readout::Sample;
 
-struct Options {
+struct EventsRecordOptions {
   std::string directory;
   readout::EventSubscriberSettings from{.name = "events-record", .monitor = false};
   std::uint64_t count = 0;
@@ -97,7 +97,7 @@ class RunFiles {
   std::uint64_t no_events_ = 0;
 };
 
-Result<ExitCode> record(const Options& options) {
+Result<ExitCode> record(const EventsRecordOptions& options) {
   EventSubscriber subscriber = RODEO_TRY(EventSubscriber::subscribe(options.from));
   RunFiles files(options.directory, subscriber.stream());
   process::outlive_listeners();
@@ -127,7 +127,7 @@ Result<ExitCode> record(const Options& options) {
 }  // namespace
 
 void add_events_record(Command& events) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EventsRecordOptions>();
   Command& verb = events.verb("record", "Writes the events that a readout publishes on the network to data files");
   verb.example("rodeo events record files --from readout.publish",
                "until the run or Ctrl-C ends it; then: rodeo data verify files/*");

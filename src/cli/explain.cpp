@@ -22,7 +22,7 @@ namespace {
 using settings::ListedKey;
 using settings::TableDeclaration;
 
-struct Options {
+struct ExplainOptions {
   std::string name;
   std::vector<std::string> plugins;
   OutputFormat format = OutputFormat::table;
@@ -197,7 +197,7 @@ bool same_word(std::string_view one, std::string_view other) {
   return std::ranges::equal(one, other, [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
 }
 
-Result<ExitCode> explain(const Options& options) {
+Result<ExitCode> explain(const ExplainOptions& options) {
   const auto tables = system_tables();
   // Some tables have the same name as an error about them: people get both, a program gets the error with the table in it.
   const ErrorCode* const code = find_error_code(options.name);
@@ -266,7 +266,7 @@ Result<ExitCode> explain(const Options& options) {
 }  // namespace
 
 void add_explain(Command& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   Command& verb = root.verb("explain", "Explains a configuration key, an error code, a counter or the condition of a run");
   verb.example("rodeo explain readout.builder.timeout", "a key: its meaning, default and range, and how to set it")
       .example("rodeo explain readout.input", "a table with all its keys")

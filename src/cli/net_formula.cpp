@@ -21,7 +21,7 @@ namespace {
 using network::ClosedForms;
 using network::FormulaInput;
 
-struct Options {
+struct NetFormulaOptions {
   std::uint64_t event_bytes = 5'000'000;
   FormulaInput input;
   std::optional<std::uint32_t> mtu;
@@ -35,7 +35,7 @@ struct Options {
 
 Json bytes_or_null(const std::optional<double>& bytes) { return bytes ? Json(*bytes) : Json(); }
 
-Json json_of(const Options& options, const ClosedForms& forms, const std::optional<Arrived>& arrived) {
+Json json_of(const NetFormulaOptions& options, const ClosedForms& forms, const std::optional<Arrived>& arrived) {
   Json conditions = Json::array();
   for (const network::Condition& condition : forms.conditions) {
     conditions.push_back(Json::object({{"name", condition.name}, {"holds", condition.holds}, {"says", condition.says}}));
@@ -64,7 +64,7 @@ Json json_of(const Options& options, const ClosedForms& forms, const std::option
   return out;
 }
 
-void print_table(const Options& options, const ClosedForms& forms, const std::optional<Arrived>& arrived) {
+void print_table(const NetFormulaOptions& options, const ClosedForms& forms, const std::optional<Arrived>& arrived) {
   Table table(
       {{"buffer", "form"}, {"size [MB]", "size_mb"}, {"size [MiB]", "size_mib"}, {"events", "events"}, {"", "remark"}});
   const auto row = [&](const char* name, std::optional<double> bytes, Cell events, std::string remark) {
@@ -96,7 +96,7 @@ void print_table(const Options& options, const ClosedForms& forms, const std::op
 }
 
 /// Draws with Python, which reads the numbers from a temporary file.
-Result<ExitCode> draw(const Options& options, const Json& json, const std::optional<Arrived>& arrived) {
+Result<ExitCode> draw(const NetFormulaOptions& options, const Json& json, const std::optional<Arrived>& arrived) {
   Json points = Json::array();
   // Draw the beginning only, about a hundred events.
   const std::size_t most = 20'000;
@@ -123,7 +123,7 @@ Result<ExitCode> draw(const Options& options, const Json& json, const std::optio
   return drawn;
 }
 
-Result<ExitCode> formula(Options& options) {
+Result<ExitCode> formula(NetFormulaOptions& options) {
   options.input.event_bytes = static_cast<double>(options.event_bytes);
   if (options.mtu) {
     const auto wire = RODEO_TRY(network::wire_size(options.event_bytes, *options.mtu, options.readouts));
@@ -147,7 +147,7 @@ Result<ExitCode> formula(Options& options) {
 }  // namespace
 
 void add_net_formula(Command& net) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<NetFormulaOptions>();
   Command& verb = net.verb(
       "formula", "Computes closed forms (as published, exact, bound for any arrivals) and the superposition of a sequence");
   verb.example("rodeo net formula --event-size 5MB --rate 12kHz", "the operating point of the network paper")

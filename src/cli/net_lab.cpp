@@ -21,7 +21,7 @@ namespace {
 using namespace network::laboratory;
 using network::laboratory::Settings;
 
-struct Options {
+struct NetLabOptions {
   std::string preset;
   std::optional<double> rate_scale, size_scale;
   ScenarioOptions network;
@@ -81,7 +81,7 @@ constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
                                                              {"seed", ""}};
 
 /// Applies the user's values unscaled. The switch preset is scaled before.
-Result<void> apply(const Options& options, Settings& settings) {
+Result<void> apply(const NetLabOptions& options, Settings& settings) {
   if (options.buffer) {
     const auto given = RODEO_TRY(parse_buffer(*options.buffer));
     settings.buffer.shared_bytes = given.shared_bytes;
@@ -98,7 +98,7 @@ Result<void> apply(const Options& options, Settings& settings) {
 }
 
 /// The laboratory's settings, and the real network that they represent.
-Result<LabReport> plan(const Options& options) {
+Result<LabReport> plan(const NetLabOptions& options) {
   LabReport report;
   report.settings = small_laboratory(options.defaults);
   network::SwitchBuffer whole_switch;
@@ -138,7 +138,7 @@ Result<LabReport> plan(const Options& options) {
   return report;
 }
 
-Result<std::unique_ptr<SwitchDriver>> driver_of(const Options& options, const Settings& settings) {
+Result<std::unique_ptr<SwitchDriver>> driver_of(const NetLabOptions& options, const Settings& settings) {
   if (options.driver.empty()) return nullptr;
   if (options.driver != "linux") return network::laboratory::switch_program(options.driver, options.driver_options);
   LinuxSwitchSettings linux;
@@ -171,7 +171,7 @@ Result<std::unique_ptr<SwitchDriver>> driver_of(const Options& options, const Se
   return linux_switch(std::move(linux));
 }
 
-Result<std::unique_ptr<Laboratory>> open_laboratory(const Options& options, LabReport& report, SwitchDriver* driver,
+Result<std::unique_ptr<Laboratory>> open_laboratory(const NetLabOptions& options, LabReport& report, SwitchDriver* driver,
                                                     const Stop& stop) {
   std::vector<std::string> agent{"net", "lab-agent"};
   if (options.hosts.empty()) {
@@ -200,7 +200,7 @@ Result<LineProcess> start_load(const std::string& load) {
   return LineProcess::start(fmt::format("the load {}", load), "network.load", command);
 }
 
-Result<void> add_metrics(const Options& options, LabReport& report) {
+Result<void> add_metrics(const NetLabOptions& options, LabReport& report) {
   if (options.prometheus.empty()) return {};
   std::vector<Run> runs = report.point.runs;
   runs.insert(runs.end(), report.point.vetoed.begin(), report.point.vetoed.end());
@@ -220,7 +220,7 @@ Result<void> add_metrics(const Options& options, LabReport& report) {
   return {};
 }
 
-Result<ExitCode> run_lab(const Options& options) {
+Result<ExitCode> run_lab(const NetLabOptions& options) {
   if (options.clean) {
     fmt::print("ended {} processes of dead laboratories; namespaces, links and eBPF objects end with their laboratory\n",
                end_leftovers());
@@ -271,7 +271,7 @@ Result<ExitCode> run_lab(const Options& options) {
 }  // namespace
 
 void add_net_lab(Command& net) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<NetLabOptions>();
   Command& lab = net.verb("lab", "Measures drops, latency and occupancy with real TCP, on this machine or on hosts");
   lab.example("rodeo net lab --buffer infinite", "8 readouts, 16 nodes at 50 Mb/s: the buffer in use (needs root)")
       .example("rodeo net lab --preset lab-2023 --buffer shared:2700kB --repeats 5",

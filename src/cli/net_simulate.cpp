@@ -24,7 +24,7 @@ using network::Outcome;
 using network::Scenario;
 using network::ScenarioSetting;
 
-struct Options {
+struct NetSimulateOptions {
   std::string topology;
   ScenarioOptions settings;
   std::string occupancy;
@@ -142,7 +142,7 @@ void print_table(const Scenario& scenario, const Outcome& o) {
 }
 
 /// Reads the topology file; flags override it.
-Result<Scenario> scenario_from(const Options& options, const Json& file) {
+Result<Scenario> scenario_from(const NetSimulateOptions& options, const Json& file) {
   NamedTexts texts;
   if (const Json* given = file.find("scenario")) {
     for (const auto& [name, value] : given->members()) texts.emplace_back(name, value.string());
@@ -151,7 +151,7 @@ Result<Scenario> scenario_from(const Options& options, const Json& file) {
   return network::scenario_of(texts);
 }
 
-Result<ExitCode> simulate(const Options& options) {
+Result<ExitCode> simulate(const NetSimulateOptions& options) {
   Json file = Json::object();
   if (!options.topology.empty()) {
     auto job = load_network({.file = options.topology});
@@ -203,7 +203,7 @@ Result<ExitCode> simulate(const Options& options) {
 }  // namespace
 
 void add_net_simulate(Command& net) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<NetSimulateOptions>();
   Command& verb = net.verb("simulate", "Simulates one run, packet by packet or in trains: buffer occupancy, losses, TCP");
   verb.example("rodeo net simulate --rate 12kHz --duration 50ms", "the paper's operating point with an infinite buffer")
       .example("rodeo net simulate --rate 6kHz --switch qfx5120 --arrivals poisson --duration 2s", "a shallow switch loses")

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PluginNewOptions {
   std::string name;
   std::string directory;
   std::string kind = "detector";
@@ -26,7 +26,7 @@ struct Options {
 constexpr std::pair<std::string_view, PluginKind> kKinds[] = {
     {"detector", PluginKind::detector}, {"input", PluginKind::input}, {"consumer", PluginKind::consumer}};
 
-PluginKind kind_of(const Options& options) {
+PluginKind kind_of(const PluginNewOptions& options) {
   return std::ranges::find(kKinds, options.kind, &std::pair<std::string_view, PluginKind>::first)->second;
 }
 
@@ -46,7 +46,7 @@ std::string with_name(std::string_view text, std::string_view name) {
 /// Names already taken by libraries and targets: of Rodeo, and of every CMake build.
 constexpr std::string_view kTaken[] = {"rodeo", "all", "clean", "depend", "help", "install", "package", "test"};
 
-Result<ExitCode> write_plugin(const Options& options) {
+Result<ExitCode> write_plugin(const PluginNewOptions& options) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   const std::string& name = options.name;
   if (name.empty() || name.front() < 'a' || name.front() > 'z' || !std::ranges::all_of(name, allowed)) {
@@ -94,7 +94,7 @@ Result<ExitCode> write_plugin(const Options& options) {
 }  // namespace
 
 void add_plugin_new(Command& plugin) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginNewOptions>();
   Command& verb = plugin.verb("new", "Writes a plug-in that builds, with test, README and configuration");
   verb.example("rodeo plugin new my_detector", "makes my_detector/ with a complete start")
       .example("rodeo plugin new my_front_end --kind input", "an input for a front end that sends datagrams by UDP")

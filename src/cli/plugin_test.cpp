@@ -9,13 +9,13 @@ namespace rodeo::cli {
 
 namespace {
 
-struct Options {
+struct PluginTestOptions {
   TrialSettings settings;
   std::string recording;
   OutputFormat format = OutputFormat::table;
 };
 
-Properties recording_properties(const Options& options, const formats::RecordingInfo& info) {
+Properties recording_properties(const PluginTestOptions& options, const formats::RecordingInfo& info) {
   std::uint32_t smallest = ~0U;
   std::uint32_t largest = 0;
   std::uint64_t flagged = 0;
@@ -87,7 +87,7 @@ Table samples_table(const Trial& trial) {
   return table;
 }
 
-Result<ExitCode> test(Options& options) {
+Result<ExitCode> test(PluginTestOptions& options) {
   options.settings.recording = options.recording;
   readout::Library library;
   const auto trial = RODEO_TRY(try_plugin(library, options.settings));
@@ -117,7 +117,7 @@ Result<ExitCode> test(Options& options) {
 }  // namespace
 
 void add_plugin_test(Command& plugin) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PluginTestOptions>();
   Command& verb = plugin.verb("test", "Tries a plug-in on a recording: what it reads and refuses, and its CPU time");
   verb.example("rodeo plugin test build/libmy_detector.so my_detector.felix", "every extractor and checker of the library")
       .example("rodeo plugin test rodeo run.felix -o json", "a built-in extractor or checker, for programs");

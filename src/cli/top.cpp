@@ -13,7 +13,7 @@
 namespace rodeo::cli {
 namespace {
 
-struct Options {
+struct TopOptions {
   std::chrono::nanoseconds interval{std::chrono::seconds{1}};
   bool once = false;
   std::uint64_t links = 10;
@@ -38,7 +38,7 @@ void print_view(const TopView& view, const std::vector<std::string>& rooms) {
   if (!rooms.empty()) print(fmt::format("\ncontrol rooms: {}   (rodeo control status)\n", named));
 }
 
-Result<ExitCode> top(const Options& options) {
+Result<ExitCode> top(const TopOptions& options) {
   RODEO_TRY(check_interval(options.interval, "--interval"));
   const bool live = !options.once && options.format == OutputFormat::table && ::isatty(STDOUT_FILENO) != 0;
   std::vector<process::ListedProcess> before = process::list_processes(kPatience);
@@ -70,7 +70,7 @@ Result<ExitCode> top(const Options& options) {
 }  // namespace
 
 void add_top(Command& root) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopOptions>();
   Command& verb = root.verb("top", "Shows all Rodeo processes of this user on this host, live");
   verb.example("rodeo top", "repeats each second, until Ctrl-C; once if the output is not a terminal")
       .example("rodeo top -o json", "for programs: processes, losses by reason, the worst links");

@@ -10,7 +10,7 @@
 namespace rodeo::emulator {
 namespace {
 
-constexpr std::size_t kBudget = 512 << 10;  // bytes that one link may write in a turn
+constexpr std::size_t kLinkBudget = 512 << 10;  // bytes that one link may write in a turn
 // A run that is switched off ends after this time without a written page; only the process's own running time counts.
 constexpr std::uint64_t kLongestStandstillNs = 500'000'000;
 
@@ -224,7 +224,7 @@ bool CruCard::work() {
     }
     if (settings_.paced) drop_frames(link);
     DmaMaps::Use use(maps());
-    any = fill(number, link, use, kBudget) || any;
+    any = fill(number, link, use, kLinkBudget) || any;
     copies_done();
     slowest = std::min(slowest, link.source.frame());
     if (!internal_ && !settings_.paced) newest = std::max(newest, link.source.frame() + (link.source.in_frame() ? 1 : 0));

@@ -10,7 +10,7 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::size_t kReach = std::size_t{16} << 20;  // one turn over all E-links of a card takes two megabytes
-constexpr std::size_t kBlocksAtOnce = 16;
+constexpr std::size_t kBlocksPerStep = 16;
 
 /// Reads through the recording and stores the last id of each link.
 class Walk {
@@ -19,7 +19,7 @@ class Walk {
       : recording_(recording),
         elinks_(elinks_of(recording)),
         decoder_({.format = recording.format(), .max_chunk_bytes = recording.max_chunk_bytes()}, elinks_),
-        buffer_(decoder_.capacity_for(kBlocksAtOnce)),
+        buffer_(decoder_.capacity_for(kBlocksPerStep)),
         at_(from),
         last_(elinks_.size()) {}
 
@@ -29,7 +29,7 @@ class Walk {
   void to(std::size_t end) {
     while (at_ < end) {
       buffer_.clear();
-      const std::size_t most = std::min(kBlocksAtOnce * recording_.format().block_bytes, end - at_);
+      const std::size_t most = std::min(kBlocksPerStep * recording_.format().block_bytes, end - at_);
       const std::size_t taken = decoder_.decode(recording_.blocks().subspan(at_, most), buffer_);
       if (taken == 0) return;
       at_ += taken;
@@ -98,7 +98,7 @@ StopPlan plan_stop(const Recording& recording, std::uint64_t reached) {
   const std::size_t end = std::min(size, at + kReach);
   while (!all_there() && walk.at() < end) {
     const std::size_t before_step = walk.at();
-    walk.to(std::min(end, walk.at() + kBlocksAtOnce * block));
+    walk.to(std::min(end, walk.at() + kBlocksPerStep * block));
     if (walk.at() == before_step) break;
   }
   return {.begin = pass, .end_at = pass + walk.at(), .last_id = last_id};

@@ -51,9 +51,9 @@ const std::vector<std::string> kOfSystem = {"bytes_in_per_second",
                                             "trigger_rate_hz"};
 const std::vector<std::string> kOfProcess = {"cpu", "events", "fill", "incomplete", "rate_hz", "rss_bytes"};
 
-class Check {
+class AlarmCheck {
  public:
-  Check(const Table& control, const std::set<std::string>& classes) : control_(control), classes_(classes) {}
+  AlarmCheck(const Table& control, const std::set<std::string>& classes) : control_(control), classes_(classes) {}
 
   ConfigurationErrors all() {
     for (const Table& table : control_.tables("external")) check_external(table);
@@ -204,7 +204,7 @@ std::vector<settings::TableDeclaration> alarm_tables() {
 }
 
 ConfigurationErrors check_alarms(const Table& control, const std::set<std::string>& classes) {
-  return Check(control, classes).all();
+  return AlarmCheck(control, classes).all();
 }
 
 }  // namespace rodeo::process

@@ -18,7 +18,7 @@
 namespace rodeo::process {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{5000};
+constexpr std::chrono::milliseconds kReplyTime{5000};
 
 struct Listening {
   std::vector<std::string> names;
@@ -96,7 +96,7 @@ Result<Json> ask_process(const ControlledProcess& kind, const std::string& name,
   const std::string known = RODEO_TRY(one_name(kind, name));
   const std::string who = fmt::format("{} `{}`", kind.noun, known);
   const auto socket = RODEO_TRY(base::runtime_socket(known + std::string(kind.extension)));
-  const std::string line = RODEO_TRY_WITHIN(ask(socket, request.dump(0), kPatience), who);
+  const std::string line = RODEO_TRY_WITHIN(ask(socket, request.dump(0), kReplyTime), who);
   Result<Json> answer = Json::parse(line);
   if (!answer) return answer;
   const Json* ok = answer->find("ok");

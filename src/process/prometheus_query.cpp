@@ -12,7 +12,7 @@ namespace rodeo::process {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kQueryTime{30};
 
 std::unexpected<Error> bad(std::string what) {
   return std::unexpected(Error{"process.prometheus", std::move(what), "", "try the query in the server's own page"});
@@ -36,7 +36,7 @@ Result<std::vector<TimeSeries>> query_prometheus(const std::string& server, cons
   const std::string base = server.ends_with('/') ? server.substr(0, server.size() - 1) : server;
   const auto answer = RODEO_TRY(http_get(fmt::format("{}/api/v1/query_range?query={}&start={:.3f}&end={:.3f}&step={:.3f}",
                                                      base, percent_encoded(query), from_unix_s, to, step),
-                                         kPatience));
+                                         kQueryTime));
   auto series = parse_range_answer(answer.body);
   if (!series && answer.status != 200 && answer.status != 400)
     return bad(fmt::format("{} answers with status {}", server, answer.status));

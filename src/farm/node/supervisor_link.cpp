@@ -12,7 +12,7 @@ using Outcome = transport::Requester::Outcome;
 
 namespace {
 
-constexpr std::uint64_t kAgainNs = 100'000'000;
+constexpr std::uint64_t kReconnectNs = 100'000'000;
 
 std::uint64_t random_number() {
   std::random_device random;
@@ -44,7 +44,7 @@ void SupervisorLink::say_hello(std::uint32_t free_slots, std::uint64_t now_ns) {
   works_under_way_ = 0;
   greeting_ = requester_.ask(service_, static_cast<std::uint16_t>(AssignmentKind::hello),
                              transport::MessageParts(hello_parts_), std::chrono::seconds{5});
-  if (!greeting_) hello_at_ns_ = now_ns + kAgainNs;
+  if (!greeting_) hello_at_ns_ = now_ns + kReconnectNs;
 }
 
 void SupervisorLink::say_work(std::uint32_t free_slots, std::uint64_t now_ns) {
@@ -57,7 +57,7 @@ void SupervisorLink::say_work(std::uint32_t free_slots, std::uint64_t now_ns) {
   if (!request) {
     // The WORK was not sent. HELLO repeats all of it.
     session_.close();
-    hello_at_ns_ = now_ns + kAgainNs;
+    hello_at_ns_ = now_ns + kReconnectNs;
     return;
   }
   ++works_under_way_;
@@ -76,7 +76,7 @@ Result<SupervisorLink::Heard> SupervisorLink::take(Requester::Reply& reply, std:
 
 Result<SupervisorLink::Heard> SupervisorLink::take_welcome(Requester::Reply& reply, std::uint64_t now_ns) {
   greeting_.reset();
-  hello_at_ns_ = now_ns + kAgainNs;
+  hello_at_ns_ = now_ns + kReconnectNs;
   if (reply.outcome == Outcome::refused) {
     const auto why = static_cast<AssignmentRefusal>(reply.status);
     if (why == AssignmentRefusal::bad_message || why == AssignmentRefusal::version)
@@ -111,7 +111,7 @@ SupervisorLink::Heard SupervisorLink::take_orders(Requester::Reply& reply, std::
   if (!formats::decode(reply.message.in_one_piece(scratch_), orders_) || !session_.orders(orders_)) {
     events_.counters.add(NodeCounter::bad_orders);
     session_.close();
-    hello_at_ns_ = now_ns + kAgainNs;
+    hello_at_ns_ = now_ns + kReconnectNs;
     return Heard::nothing;
   }
   return Heard::orders;

@@ -16,7 +16,7 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-constexpr std::uint64_t kNoLimit = 2'000'000'000;
+constexpr std::uint64_t kNoQueueLimit = 2'000'000'000;
 
 std::unexpected<Error> failed(std::string what, std::string next = {}) {
   return std::unexpected(Error{"network.driver", std::move(what), "linux", std::move(next)});
@@ -53,7 +53,7 @@ class LinuxSwitch final : public SwitchDriver {
     if (buffer.shared_bytes || buffer.cell_bytes != 0)
       return std::unexpected(Error{"network.unsupported", "a Linux host has no buffer that its ports share", "linux",
                                    "use port:SIZE or infinite"});
-    const std::uint64_t limit = buffer.port_limit_bytes.value_or(kNoLimit);
+    const std::uint64_t limit = buffer.port_limit_bytes.value_or(kNoQueueLimit);
     for (const std::string& port : settings_.ports) {
       std::vector<std::string> line{"tc", "qdisc", "replace", "dev", port, "root"};
       const std::uint64_t burst = std::max<std::uint64_t>(2 * (settings_.mtu_bytes + 14), settings_.port_bps / 8 / 10'000);

@@ -24,9 +24,9 @@ namespace rodeo::network::laboratory {
 namespace {
 
 /// A traffic control message followed by attributes.
-class Message {
+class NetlinkMessage {
  public:
-  Message(std::uint16_t type, std::uint16_t flags, const tcmsg& about) : bytes_(NLMSG_LENGTH(sizeof about)) {
+  NetlinkMessage(std::uint16_t type, std::uint16_t flags, const tcmsg& about) : bytes_(NLMSG_LENGTH(sizeof about)) {
     header().nlmsg_type = type;
     header().nlmsg_flags = static_cast<__u16>(NLM_F_REQUEST | flags);
     std::memcpy(NLMSG_DATA(bytes_.data()), &about, sizeof about);
@@ -63,7 +63,7 @@ std::unexpected<Error> failed(const std::string& what, int reason) {
 
 /// Sends a message; returns the first message of the answer, or the error number of the kernel's acknowledgement (0:
 /// success).
-std::expected<std::vector<char>, int> ask(Message& message) {
+std::expected<std::vector<char>, int> ask(NetlinkMessage& message) {
   const base::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   const auto& bytes = message.finish();
   if (!socket || send(socket.get(), bytes.data(), bytes.size(), 0) < 0) return std::unexpected(errno);
@@ -78,7 +78,7 @@ std::expected<std::vector<char>, int> ask(Message& message) {
 }
 
 /// The error number of an acknowledgement; 0: success.
-int acknowledged(Message& message) {
+int acknowledged(NetlinkMessage& message) {
   const auto answer = ask(message);
   return answer ? EPROTO : answer.error();
 }
@@ -104,7 +104,7 @@ Result<void> attach_classifier(const std::string& link, Hook hook, int program) 
   tcmsg about = about_link(link);
   about.tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
   about.tcm_parent = TC_H_CLSACT;
-  Message discipline(RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, about);
+  NetlinkMessage discipline(RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, about);
   discipline.attribute(TCA_KIND, "clsact", sizeof "clsact");
   if (const int error = acknowledged(discipline); error != 0 && error != EEXIST)
     return failed(fmt::format("cannot add clsact to {}", link), error);
@@ -112,7 +112,7 @@ Result<void> attach_classifier(const std::string& link, Hook hook, int program) 
   about.tcm_handle = 0;
   about.tcm_parent = TC_H_MAKE(TC_H_CLSACT, hook == Hook::egress ? TC_H_MIN_EGRESS : TC_H_MIN_INGRESS);
   about.tcm_info = TC_H_MAKE(1U << 16U, htons(ETH_P_ALL));
-  Message filter(RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, about);
+  NetlinkMessage filter(RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, about);
   filter.attribute(TCA_KIND, "bpf", sizeof "bpf");
   const std::size_t options = filter.begin(TCA_OPTIONS);
   const std::uint32_t flags = TCA_BPF_FLAG_ACT_DIRECT;
@@ -128,7 +128,7 @@ Result<void> attach_classifier(const std::string& link, Hook hook, int program) 
 Result<std::uint64_t> queue_drops(const std::string& link) {
   tcmsg about = about_link(link);
   about.tcm_parent = TC_H_ROOT;
-  Message question(RTM_GETQDISC, NLM_F_ECHO, about);
+  NetlinkMessage question(RTM_GETQDISC, NLM_F_ECHO, about);
   const auto answer = ask(question);
   if (!answer) return failed(fmt::format("cannot read the queue of {}", link), answer.error());
   const auto* header = reinterpret_cast<const nlmsghdr*>(answer->data());
