@@ -13,6 +13,9 @@
 
 namespace rodeo::bench {
 
+/// Adds the noun `bench` with every verb.
+void add_bench(cli::Command& root);
+
 void add_bench_events(cli::Command& bench);
 void add_bench_farm(cli::Command& bench);
 void add_bench_data(cli::Command& bench);

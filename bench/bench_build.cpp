@@ -8,7 +8,6 @@
 #include "bench/bench.h"
 #include "bench/proof.h"
 #include "bench/readout/build_bench.h"
-#include "bench/verbs.h"
 #include "readout/defaults.h"
 
 namespace rodeo::bench {

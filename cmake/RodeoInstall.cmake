@@ -18,7 +18,7 @@ endif()
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   if(TARGET rodeo_command)
-    set_target_properties(rodeo_command PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+    set_target_properties(rodeo_command rodeo_bench_program PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
   endif()
   if(TARGET rodeo_fabric)
     set_target_properties(rodeo_fabric PROPERTIES INSTALL_RPATH "$ORIGIN/..")
@@ -27,6 +27,8 @@ endif()
 
 if(TARGET rodeo_command)
   install(TARGETS rodeo_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # The example plug-ins are built against an installation that lacks what is not built yet (RodeoPlugins.cmake).
+  install(TARGETS rodeo_bench_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 
   # Python, with the control room's page and migrations. RodeoPython.cmake installs the extension modules.
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/rodeo DESTINATION ${python_dir}
@@ -53,15 +55,15 @@ if(TARGET rodeo_command)
     COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/packaging/rodeo-python-packages.8 ${RODEO_GENERATED}/man
     ${compress}
     COMMAND ${CMAKE_COMMAND} -E touch ${RODEO_GENERATED}/made
-    DEPENDS rodeo_command rodeo_python ${CMAKE_SOURCE_DIR}/packaging/rodeo-python-packages.8 VERBATIM)
+    DEPENDS rodeo_command rodeo_bench_program rodeo_python ${CMAKE_SOURCE_DIR}/packaging/rodeo-python-packages.8 VERBATIM)
   add_custom_target(rodeo_generated ALL DEPENDS ${RODEO_GENERATED}/made)
   foreach(section IN ITEMS 1 8)
-    install(DIRECTORY ${RODEO_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} FILES_MATCHING PATTERN "*.${section}" PATTERN "*.${section}.gz")
+    install(DIRECTORY ${RODEO_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} OPTIONAL FILES_MATCHING PATTERN "*.${section}" PATTERN "*.${section}.gz")
   endforeach()
-  install(FILES ${RODEO_GENERATED}/rodeo.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rodeo)
-  install(FILES ${RODEO_GENERATED}/rodeo.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME rodeo.fish)
+  install(FILES ${RODEO_GENERATED}/rodeo.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rodeo OPTIONAL)
+  install(FILES ${RODEO_GENERATED}/rodeo.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME rodeo.fish OPTIONAL)
   set(RODEO_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Directory of zsh's completions")
-  install(FILES ${RODEO_GENERATED}/rodeo.zsh DESTINATION ${RODEO_ZSH_DIR} RENAME _rodeo)
+  install(FILES ${RODEO_GENERATED}/rodeo.zsh DESTINATION ${RODEO_ZSH_DIR} RENAME _rodeo OPTIONAL)
 
   # Services.
   set(units rodeo-control@.service rodeo-emulate@.service rodeo-farm-filter@.service rodeo-farm-record@.service rodeo-farm-supervise@.service

@@ -14,7 +14,7 @@ add_custom_target(rodeo_installed
   COMMENT "Installing to ${RODEO_INSTALLED_DIR}" VERBATIM)
 add_dependencies(rodeo_installed rodeo rodeo_python)
 if(TARGET rodeo_command)
-  add_dependencies(rodeo_installed rodeo_command rodeo_fabric rodeo_generated)
+  add_dependencies(rodeo_installed rodeo_command rodeo_fabric)
 endif()
 
 ExternalProject_Add(rodeo_plugins

@@ -3,12 +3,18 @@
 # allow is a missing header.
 #
 #   rodeo_room(base IMPORTS include SOURCES error.cpp units.cpp LIBRARIES spdlog::spdlog)
+#
+# FOLDER names the folder of the headers if the target has another name: two targets can share a folder.
 function(rodeo_room name)
-  cmake_parse_arguments(ROOM "" "" "IMPORTS;SOURCES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FOLDER" "IMPORTS;SOURCES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  set(folder ${name})
+  if(ROOM_FOLDER)
+    set(folder ${ROOM_FOLDER})
+  endif()
   set(root ${CMAKE_BINARY_DIR}/rooms/${name})
   file(MAKE_DIRECTORY ${root})
-  if(NOT EXISTS ${root}/${name})
-    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
+  if(NOT EXISTS ${root}/${folder})
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${folder} SYMBOLIC)
   endif()
   add_library(rodeo_${name} OBJECT ${ROOM_SOURCES})
   target_include_directories(rodeo_${name} PUBLIC ${root})

@@ -1,11 +1,11 @@
 // The `rodeo` command: gathers the nouns and runs what is asked for.
-#include "bench/verbs.h"
+#include "bench/card/verbs.h"
 #include "cli/verbs.h"
 
 int main(int argc, char** argv) {
   using namespace rodeo::cli;
   Command root("rodeo", "Rodeo: software readout for physics experiments, from detector links to verified event files.");
-  rodeo::bench::add_bench(root);
+  add_bench(root);
   rodeo::bench::add_card_bench(add_card(root));
   add_check(root);
   add_completion(root);

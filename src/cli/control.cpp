@@ -1,5 +1,5 @@
 // `rodeo control` and `rodeo runs`: the control room and its runs, implemented in Python (python/rodeo/control/).
-#include "cli/control_verbs.h"
+#include "cli/described_verbs.h"
 #include "cli/python.h"
 #include "cli/verbs.h"
 

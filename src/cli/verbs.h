@@ -6,6 +6,7 @@
 
 namespace rodeo::cli {
 
+void add_bench(Command& root);
 Command& add_card(Command& root);
 void add_check(Command& root);
 void add_completion(Command& root);

@@ -2,9 +2,11 @@
 
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, scaled
 
 # Every input of the builders. Add new ones of the command here: their checks prove that the builder works.
 BUILDS = {
@@ -353,3 +355,12 @@ def test_scaling_says_when_there_are_too_few_cores(rodeo):
         assert "S(4096) needs 4096 cores" in json.loads(done.stdout)["note"]
     else:
         assert "workers for 24 links" in done.stderr
+
+
+def test_a_missing_program_is_named_with_the_command_that_builds_it(tmp_path):
+    """`./run` builds the command without the measurements."""
+    alone = shutil.copy2(BUILD / "rodeo", tmp_path / "rodeo")
+    ended = subprocess.run([alone, "bench", "build"], capture_output=True, text=True, timeout=scaled(30))
+    assert ended.returncode == 1
+    assert "error[cli.program]" in ended.stderr and f"{tmp_path}/rodeo-bench" in ended.stderr
+    assert f"ninja -C {tmp_path} rodeo_bench_program" in ended.stderr

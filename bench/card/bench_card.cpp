@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "bench/card/bar_bench.h"
 #include "bench/card/dma_bench.h"
-#include "bench/verbs.h"
+#include "bench/card/verbs.h"
 #include "cli/card.h"
 #include "process/stop_signals.h"
 
