@@ -12,6 +12,7 @@ option(RODEO_TESTS "Build the test suite" ON)
 option(RODEO_BENCH "Build the kernel benchmarks" ON)
 option(RODEO_ASSERTIONS "Keep assert() in optimised builds" ON)
 option(RODEO_FUZZ "Build the fuzzers (clang)" OFF)
+option(RODEO_UNITY "Compile several sources of a room at once" ON)
 option(RODEO_WHEEL "Build only the parts of the Python wheel" OFF)
 set(RODEO_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=")
 
@@ -26,7 +27,7 @@ if(NOT RODEO_ASSERTIONS)
   string(APPEND CMAKE_CXX_FLAGS_RELWITHDEBINFO " -DNDEBUG")
 endif()
 add_compile_options(-march=x86-64-v2 -fno-semantic-interposition -fvisibility-inlines-hidden)
-# Commands and tests are compiled for size: no event passes through them, and the compiler takes three quarters of the time.
+# Commands, tests and rooms without events are compiled for size: the compiler takes three quarters of the time.
 # g++ needs inlining to judge uninitialized variables; at this level it warns falsely.
 add_library(rodeo_small INTERFACE)
 if(NOT RODEO_SANITIZE)

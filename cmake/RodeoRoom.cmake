@@ -4,9 +4,12 @@
 #
 #   rodeo_room(base IMPORTS include SOURCES error.cpp units.cpp LIBRARIES spdlog::spdlog)
 #
+# BATCH N: one compilation reads N sources, which share the time for headers and templates (RODEO_UNITY). Rooms on the path of events have none.
+# ALONE: sources that do not fit into a batch, because their private names stand in another source, too.
+#
 # FOLDER names the folder of the headers if the target has another name: two targets can share a folder.
 function(rodeo_room name)
-  cmake_parse_arguments(ROOM "" "FOLDER" "IMPORTS;SOURCES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FOLDER;BATCH" "IMPORTS;SOURCES;ALONE;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   set(folder ${name})
   if(ROOM_FOLDER)
     set(folder ${ROOM_FOLDER})
@@ -16,7 +19,13 @@ function(rodeo_room name)
   if(NOT EXISTS ${root}/${folder})
     file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${folder} SYMBOLIC)
   endif()
-  add_library(rodeo_${name} OBJECT ${ROOM_SOURCES})
+  add_library(rodeo_${name} OBJECT ${ROOM_SOURCES} ${ROOM_ALONE})
+  if(RODEO_UNITY AND ROOM_BATCH)
+    set_target_properties(rodeo_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ROOM_BATCH})
+    set_source_files_properties(${ROOM_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    # The compiler takes a class in a source of a batch for one of a header.
+    target_compile_options(rodeo_${name} PRIVATE -Wno-subobject-linkage)
+  endif()
   target_include_directories(rodeo_${name} PUBLIC ${root})
   set(imports ${ROOM_IMPORTS})
   list(TRANSFORM imports PREPEND rodeo_)
