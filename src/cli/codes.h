@@ -5,19 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "process/exit_code.h"
+
 namespace rodeo::cli {
 
-/// Exit statuses of the command (documented in `rodeo --help`).
-enum class ExitCode : int {
-  done = 0,
-  failed = 1,
-  usage = 2,
-  invalid_configuration = 3,
-  unreachable = 4,  ///< or timed out
-  refused = 5,      ///< state or lock
-  partial = 6,      ///< one of several failed; the others are reported
-  not_verified = 7,
-};
+using process::ExitCode;
 
 struct ErrorCode {
   std::string code;  ///< "room.reason"

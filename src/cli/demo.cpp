@@ -15,12 +15,12 @@
 #include "cli/chain_parts.h"
 #include "cli/demo_parts.h"
 #include "cli/demo_room.h"
-#include "cli/emulator_control.h"
 #include "cli/part_process.h"
 #include "cli/readout_action.h"
 #include "cli/system.h"
 #include "cli/texts.h"
 #include "cli/verbs.h"
+#include "process/control_request.h"
 
 namespace rodeo::cli {
 namespace {
@@ -73,7 +73,7 @@ class EmulatorView {
   void amend(readout::ReadoutStatus& status, bool last) {
     if (last || status.seconds >= next_seconds_) {
       next_seconds_ = status.seconds + 0.5;
-      auto report = ask_emulator(emulator_, Json::object({{"command", "status"}}));
+      auto report = process::ask_process(process::kEmulator, emulator_, Json::object({{"command", "status"}}));
       if (report) {
         report_ = std::move(*report);
       } else if (status.failure.empty() && last) {
@@ -129,7 +129,10 @@ Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, con
       {.command = {"emulate", configuration},
        .overrides = card.emulator_overrides(options),
        .log = directory.path() / "emulator.log",
-       .there = [&] { return ask_emulator(card.name, Json::object({{"command", "status"}})).has_value(); },
+       .there =
+           [&] {
+             return process::ask_process(process::kEmulator, card.name, Json::object({{"command", "status"}})).has_value();
+           },
        .lack = "no emulated card"});
   auto plan = load_readout({.file = file,
                             .text = std::string(built_in_text(file)),
@@ -138,10 +141,11 @@ Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, con
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;
   EmulatorView view(card.name);
-  readout::RunLimits limits;
-  limits.seconds = options.seconds;
-  return run_to_report(*plan, limits, options.json_file, &verify_files,
-                       [&](readout::ReadoutStatus& status, bool last) { view.amend(status, last); });
+  RunOptions how;
+  how.seconds = options.seconds;
+  how.json_file = options.json_file;
+  const auto amend = [&](readout::ReadoutStatus& status, bool last) { view.amend(status, last); };
+  return run_readout(*plan, how, {.amend = amend, .after = &verify_files});
 }
 
 /// The data path, for people.

@@ -1,10 +1,7 @@
 // `rodeo readout`: runs the software ROD of a configuration, and talks to a running one.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <functional>
 
 #include "base/units.h"
@@ -12,21 +9,18 @@
 #include "cli/readout_database.h"
 #include "cli/system.h"
 #include "cli/verbs.h"
-#include "cli/watch.h"
-#include "readout/run/readout_control.h"
+#include "process/control_request.h"
 
 namespace rodeo::cli {
+
+using process::ask_process;
+
 namespace {
 
-struct RunOptions {
-  std::string file;
-  std::vector<std::string> settings;
-  std::optional<double> seconds;
+struct ReadoutOptions : RunOptions {
   std::optional<std::uint64_t> events;
   std::optional<std::string> fail_on_loss;
-  bool hold = false;
   std::string database;
-  std::string json_file;
 };
 
 struct StartOptions {
@@ -34,16 +28,9 @@ struct StartOptions {
   std::string type;
 };
 
-struct TalkOptions {
-  std::string name;
-  std::string fid;
-  bool watch = false;
-  OutputFormat format = OutputFormat::table;
-};
-
 /// A run with number and report in a database.
-Result<ExitCode> run_of_database(readout::ReadoutPlan& plan, const readout::RunLimits& limits, const RunOptions& options) {
-  if (limits.hold)
+Result<ExitCode> run_of_database(readout::ReadoutPlan& plan, const ReadoutOptions& options) {
+  if (options.hold)
     return usage_error("--database with --hold: with --hold the start command gives the number", "leave one of them out");
   if (!plan.numbered) {
     return value_error(
@@ -54,21 +41,20 @@ Result<ExitCode> run_of_database(readout::ReadoutPlan& plan, const readout::RunL
   plan.settings.run.run_number = number;
   plan.numbered = false;
   Json report;
-  const auto ended = run_to_report(plan, limits, options.json_file, [&](const readout::RunReport&, const Json& json) {
-    report = json;
-    return true;
-  });
+  const auto ended =
+      run_readout(plan, options, {.fragments = options.events, .after = [&](const readout::RunReport&, const Json& json) {
+                                    report = json;
+                                    return true;
+                                  }});
   if (report.is_null()) return ended;
   const auto recorded = report_to_database(options.database, plan.settings.name, number, report);
   if (!ended || *ended != ExitCode::done) return ended;
   return recorded;
 }
 
-Result<ExitCode> run(const RunOptions& options) {
-  if (options.file.empty()) {
-    return usage_error("a configuration is missing", "rodeo readout CONFIG, or one of the verbs: rodeo readout --help");
-  }
-  auto plan = load_readout({.file = options.file, .overrides = options.settings});
+Result<ExitCode> run(const ReadoutOptions& options) {
+  RODEO_TRY(check_run_options(process::kReadout, options));
+  auto plan = load_readout(options.source());
   if (!plan) return report_errors(plan.error());
   if (options.events == 0u) {
     return value_error("--events 0: a run without events",
@@ -83,9 +69,8 @@ Result<ExitCode> run(const RunOptions& options) {
   } else if (options.fail_on_loss) {
     plan->settings.fail_on_loss = 0;
   }
-  const readout::RunLimits limits{.seconds = options.seconds, .fragments = options.events, .hold = options.hold};
-  if (!options.database.empty()) return run_of_database(*plan, limits, options);
-  return run_to_report(*plan, limits, options.json_file, {});
+  if (!options.database.empty()) return run_of_database(*plan, options);
+  return run_readout(*plan, options, {.fragments = options.events});
 }
 
 /// Counters as "late 12, ring_full 3"; programs get the object.
@@ -182,28 +167,8 @@ Properties properties_of(const Json& status) {
   return properties;
 }
 
-Result<ExitCode> show_status(const TalkOptions& options) {
-  std::optional<std::chrono::nanoseconds> interval;
-  if (options.watch) interval = std::chrono::seconds{1};
-  bool known = false;
-  const auto outcome = watch(interval, options.format, [&](bool first) -> Result<ExitCode> {
-    const auto status = RODEO_TRY(readout::ask_readout(options.name, Json::object({{"command", "status"}})));
-    known = true;
-    if (options.format == OutputFormat::json) {
-      print(status.dump(options.watch ? 0 : 2) + "\n");
-    } else {
-      if (!first && options.format == OutputFormat::table) print("\n");
-      properties_of(status).print(options.format);
-    }
-    return ExitCode::done;
-  });
-  if (outcome || !known) return outcome;
-  std::fprintf(stderr, "the run is over\n");
-  return ExitCode::done;
-}
-
-Result<ExitCode> list_links(const TalkOptions& options) {
-  const auto status = RODEO_TRY(readout::ask_readout(options.name, Json::object({{"command", "status"}})));
+Result<ExitCode> list_links(const AskOptions& options) {
+  const auto status = RODEO_TRY(ask_process(process::kReadout, options.name, Json::object({{"command", "status"}})));
   Table table({{"ROB", "source_id"},
                {"link", "fid"},
                {"state", "state"},
@@ -231,55 +196,48 @@ Result<ExitCode> list_links(const TalkOptions& options) {
   return ExitCode::done;
 }
 
-Result<ExitCode> ask(const TalkOptions& options, const char* command) {
-  Json request = Json::object({{"command", command}});
-  if (!options.fid.empty()) request["fid"] = options.fid;
-  RODEO_TRY(readout::ask_readout(options.name, request));
+Result<ExitCode> ask_for_link(const AskOptions& options, const char* command, const std::string& fid) {
+  RODEO_TRY(ask_process(process::kReadout, options.name, Json::object({{"command", command}, {"fid", fid}})));
   return ExitCode::done;
 }
 
 /// Uses the hash of the configuration that the readout has loaded.
-Result<ExitCode> start_run(const TalkOptions& options, const StartOptions& run) {
-  const auto status = RODEO_TRY(readout::ask_readout(options.name, Json::object({{"command", "status"}})));
+Result<ExitCode> start_run(const AskOptions& options, const StartOptions& run) {
+  const auto status = RODEO_TRY(ask_process(process::kReadout, options.name, Json::object({{"command", "status"}})));
   Json request = Json::object({{"command", "start"},
                                {"run", run.number},
                                {"configuration_sha256", member(member(status, "process"), "configuration_sha256")}});
   if (!run.type.empty()) request["run_type"] = run.type;
-  RODEO_TRY(readout::ask_readout(options.name, request));
+  RODEO_TRY(ask_process(process::kReadout, options.name, request));
   return ExitCode::done;
 }
 
 }  // namespace
 
 void add_readout(Command& root) {
-  auto options = std::make_shared<RunOptions>();
+  auto options = std::make_shared<ReadoutOptions>();
   Command& readout = root.verb("readout", "Runs the software ROD, or talks to a running one");
   readout.example("rodeo readout examples/demo.toml --seconds 10", "run a configuration for 10 s")
       .example("rodeo readout run.toml --set readout.input.rate=50kHz --json -", "with another rate; the report as JSON")
       .example("rodeo readout status --name demo", "the state of a running readout")
       .example("rodeo readout link remove 0x1000000000540000 --name demo", "remove a link from the build during a run");
-  readout.option("CONFIG", options->file, "Configuration file (TOML). If its name is that of a verb below, write ./status")
-      .value_name("CONFIG");
-  readout.option("--seconds", options->seconds, "End the run after this time").value_name("S");
+  add_run_options(readout, process::kReadout, *options);
   readout.option("--events", options->events, "End the run after this many built fragments; some more may still follow");
-  readout
-      .option("--set", options->settings,
-              "Set a key of the configuration: KEY=VALUE; name a consumer by position or name, "
-              "readout.consumer[writer].directory")
-      .value_name("KEY=VALUE");
   readout
       .option(
           "--fail-on-loss", options->fail_on_loss,
           "Exit status 6 if more than this fraction is lost (0.01: one in a hundred; without value: any loss); overrides "
           "readout.fail_on_loss")
       .value_name("[=FRACTION]");
-  readout.flag("--hold", options->hold, "Get ready, open the input, and wait for `rodeo readout start`");
   readout
       .option(
           "--database", options->database,
           "Run database (runs.db of a control room, or a new file) for the run's number and report; `rodeo runs` lists it")
       .value_name("DATABASE");
-  readout.json_file(options->json_file);
+  readout.paragraph(
+      "A configuration with the name of a verb below needs its directory: ./status. --set names a consumer by position or "
+      "by "
+      "name: readout.consumer[writer].directory=/data.");
   readout.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
       "stops, buffers drain, files close, the report is printed. A second Ctrl-C changes nothing, a third aborts.");
@@ -292,17 +250,16 @@ void add_readout(Command& root) {
       "last line of the report says what was lost.");
   readout.run([options] { return run(*options); });
 
-  auto talk = std::make_shared<TalkOptions>();
-  const auto with_name = [talk](Command& verb) {
-    verb.option("--name", talk->name, "Name of the readout (readout.name); needed if several run").value_name("NAME");
-  };
-  Command& status = readout.verb("status", "Shows the state of a running readout");
-  status.example("rodeo readout status --watch", "each second, until the run is over or Ctrl-C")
+  auto ask = std::make_shared<AskOptions>();
+  const auto with_name = [ask](Command& verb) { add_name(verb, process::kReadout, *ask); };
+  add_status(
+      readout, process::kReadout, ask, [] { return Json::object({{"command", "status"}}); },
+      [ask](const Json& status, bool) -> Result<ExitCode> {
+        properties_of(status).print(ask->format);
+        return ExitCode::done;
+      })
+      .example("rodeo readout status --watch", "each second, until the run is over or Ctrl-C")
       .example("rodeo readout status -o json", "the whole status, for programs");
-  status.flag("--watch", talk->watch, "Repeat each second; with -o json one line each time");
-  with_name(status);
-  status.output(talk->format);
-  status.run([talk] { return show_status(*talk); });
 
   auto run = std::make_shared<StartOptions>();
   Command& start = readout.verb("start", "Starts a run in a held readout");
@@ -310,25 +267,24 @@ void add_readout(Command& root) {
   start.option("--run", run->number, "Number of the run, at least 1").required().value_name("N");
   start.option("--type", run->type, "Type of the run (run.type; default: the configuration's)");
   with_name(start);
-  start.run([talk, run] { return start_run(*talk, *run); });
+  start.run([ask, run] { return start_run(*ask, *run); });
 
-  Command& stop = readout.verb("stop", "Ends a running readout in order, as Ctrl-C does");
-  with_name(stop);
-  stop.run([talk] { return ask(*talk, "stop"); });
+  add_stop(readout, process::kReadout, ask);
 
+  auto fid = std::make_shared<std::string>();
   Command& link = readout.verb("link", "Links of a running readout");
   Command& list = link.verb("list", "Lists every link with its state and counts");
   with_name(list);
-  list.output(talk->format);
-  list.run([talk] { return list_links(*talk); });
+  list.output(ask->format);
+  list.run([ask] { return list_links(*ask); });
   Command& remove = link.verb("remove", "Removes a link from the build: events no longer wait for it");
-  remove.option("FID", talk->fid, "FELIX identifier of the link").required();
+  remove.option("FID", *fid, "FELIX identifier of the link").required();
   with_name(remove);
-  remove.run([talk] { return ask(*talk, "link_remove"); });
+  remove.run([ask, fid] { return ask_for_link(*ask, "link_remove", *fid); });
   Command& restore = link.verb("restore", "Restores a removed link to the build");
-  restore.option("FID", talk->fid, "FELIX identifier of the link").required();
+  restore.option("FID", *fid, "FELIX identifier of the link").required();
   with_name(restore);
-  restore.run([talk] { return ask(*talk, "link_restore"); });
+  restore.run([ask, fid] { return ask_for_link(*ask, "link_restore", *fid); });
 }
 
 }  // namespace rodeo::cli

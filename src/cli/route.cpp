@@ -1,6 +1,5 @@
 // `rodeo route`: publishes the links of cards on the network, and lists the entries on the bus.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,24 +8,14 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/runtime_dir.h"
-#include "base/sentence.h"
-#include "base/terminal_text.h"
 #include "base/units.h"
-#include "cli/build_text.h"
+#include "cli/process_verbs.h"
 #include "cli/route.h"
 #include "cli/system.h"
 #include "cli/verbs.h"
-#include "cli/watch.h"
 #include "formats/fid.h"
-#include "process/line_socket.h"
-#include "process/status_metrics.h"
-#include "process/stop_signals.h"
-#include "router/run/prometheus.h"
-#include "router/run/router_control.h"
-#include "router/run/router_report_output.h"
-#include "router/run/router_run.h"
+#include "process/control_request.h"
+#include "router/service.h"
 #include "transport/bus.h"
 
 namespace rodeo::cli {
@@ -34,72 +23,19 @@ namespace {
 
 constexpr std::chrono::seconds kRateInterval{1};
 
-struct RunOptions {
-  std::string file;
-  std::vector<std::string> settings;
-  std::optional<double> seconds;
-  std::string json_file;
-};
-
-struct TalkOptions {
-  std::string name;
+struct RouteOptions : AskOptions {
   std::string bus;
-  bool watch = false;
   bool links = false;
-  OutputFormat format = OutputFormat::table;
 };
-
-ExitCode exit_code_of_run(const router::RouterReport& report) {
-  using router::Condition;
-  if (report.condition == Condition::aborted || report.condition == Condition::wrong) return ExitCode::failed;
-  return report.not_taken + report.pending > 0 ? ExitCode::partial : ExitCode::done;
-}
-
-Result<void> publish(const router::RouterReport& report, const std::string& json_file) {
-  say("{}", base::without_control_characters(router::report_text(report)));
-  return json_file.empty() ? Result<void>{} : write_json(json_file, router::report_json(report));
-}
 
 Result<ExitCode> run(const RunOptions& options) {
-  if (options.file.empty())
-    return usage_error("a configuration is missing", "rodeo route CONFIG, or one of the verbs: rodeo route --help");
-  RODEO_TRY(check_seconds(options.seconds, "leave it out to run until Ctrl-C or the end of the input"));
-  const auto loaded = load_router({.file = options.file, .overrides = options.settings});
+  RODEO_TRY(check_run_options(process::kRouter, options));
+  const auto loaded = load_router(options.source());
   if (!loaded) return report_errors(loaded.error());
-  process::outlive_listeners();
-  const router::RouterPlan& plan = loaded->plan;
-  std::optional<process::LineServer> control;
-  if (plan.control_socket) {
-    const auto socket = RODEO_TRY(base::runtime_socket(router::control_socket_name(plan.settings.name)));
-    control.emplace(socket);
-  }
-  auto router = std::make_unique<router::Router>(plan.settings, loaded->library->registry());
-  process::StatusMetrics<router::RouterStatus> metrics(
-      plan.metrics_listen, [&](const auto& status) { return router::prometheus_text(plan.settings, status); });
-  for (const router::ReaderStatus& reader : router->status().readers) {
-    const std::string what = reader.trigger_list ? "the trigger's list" : base::counted(reader.links.size(), "link");
-    std::fprintf(stderr, "%s publishes %s\n", reader.name.c_str(), what.c_str());
-  }
-  const process::StopSignals until_it_is_reported;
-  const process::ProcessIdentity identity{.kind = "router",
-                                          .name = plan.settings.name,
-                                          .build = build_text(),
-                                          .configuration_sha256 = plan.configuration_sha256};
-  process::LastResort last_resort(plan.settings.stop_limit, plan.settings.name);
-  const router::RouterReport report = router::run_router(
-      *router, identity, options.seconds, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); },
-      &last_resort);
-  if (router->phase() != router::Phase::stopped) {
-    // The user aborted, and threads still use these objects: exit without destructors.
-    (void)publish(report, options.json_file);
-    std::fflush(nullptr);
-    control.reset();
-    ::_exit(static_cast<int>(ExitCode::failed));
-  }
-  router.reset();
-  RODEO_TRY(publish(report, options.json_file));
-  return exit_code_of_run(report);
+  return run_process(std::make_unique<router::RouterService>(loaded->plan, loaded->library->registry()), options);
 }
+
+Json status_request(const RouteOptions& options) { return Json::object({{"command", "status"}, {"links", options.links}}); }
 
 Properties properties_of(const Json& status) {
   const auto group = [&](std::string_view name, std::string_view key) -> const Json& {
@@ -158,42 +94,15 @@ Table links_table(const Json& before, const Json& now) {
   return table;
 }
 
-Result<ExitCode> show_status(const TalkOptions& options) {
-  std::optional<std::chrono::nanoseconds> interval;
-  if (options.watch) interval = kRateInterval;
-  bool known = false;
-  const auto ask = [&] {
-    return router::ask_router(options.name, Json::object({{"command", "status"}, {"links", options.links}}));
-  };
-  std::optional<Json> before;
-  const auto outcome = watch(interval, options.format, [&](bool first) -> Result<ExitCode> {
-    auto status = RODEO_TRY(ask());
-    known = true;
-    if (options.format == OutputFormat::json) {
-      print(status.dump(options.watch ? 0 : 2) + "\n");
-    } else {
-      if (!first && options.format == OutputFormat::table) print("\n");
-      if (!options.links) {
-        properties_of(status).print(options.format);
-        return ExitCode::done;
-      }
-      if (!before) {
-        before = std::move(status);
-        std::this_thread::sleep_for(kRateInterval);
-        status = RODEO_TRY(ask());
-      }
-      links_table(*before, status).print(options.format, options.watch, first);
-      before = std::move(status);
-    }
-    return ExitCode::done;
-  });
-  if (outcome || !known) return outcome;
-  std::fprintf(stderr, "the run is over\n");
-  return ExitCode::done;
-}
-
-Result<ExitCode> stop(const TalkOptions& options) {
-  RODEO_TRY(router::ask_router(options.name, Json::object({{"command", "stop"}})));
+/// Shows the links with their rates since the previous status, for which the first call asks, too.
+Result<ExitCode> show_links(const RouteOptions& options, std::optional<Json>& before, Json status, bool first) {
+  if (!before) {
+    before = std::move(status);
+    std::this_thread::sleep_for(kRateInterval);
+    status = RODEO_TRY(process::ask_process(process::kRouter, options.name, status_request(options)));
+  }
+  links_table(*before, status).print(options.format, options.watch, first);
+  before = std::move(status);
   return ExitCode::done;
 }
 
@@ -250,7 +159,7 @@ Table publishers_of(const std::vector<transport::BusEntry>& entries, std::chrono
   return table;
 }
 
-Result<ExitCode> list(const TalkOptions& options) {
+Result<ExitCode> list(const RouteOptions& options) {
   constexpr std::chrono::milliseconds kPatience{500};
   const std::filesystem::path bus = options.bus.empty() ? transport::default_bus() : std::filesystem::path(options.bus);
   const auto reading = RODEO_TRY(transport::read_bus(bus));
@@ -271,10 +180,7 @@ void add_route(Command& root) {
       .example("rodeo route run.toml --seconds 10 --json -", "for 10 s; the report as JSON")
       .example("rodeo route send FID --hex \"01 02\"", "a message to a front-end")
       .example("rodeo route list", "publishers with their links, farm services, and whether they answer");
-  route.option("CONFIG", options->file, "Configuration with a [router] table (TOML)").value_name("CONFIG");
-  route.option("--seconds", options->seconds, "End the run after this time of its input").value_name("S");
-  route.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
-  route.json_file(options->json_file);
+  add_run_options(route, process::kRouter, *options);
   route.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
       "stops, subscribers get the data under way, the report is printed. A second Ctrl-C changes nothing, a third aborts.");
@@ -283,28 +189,24 @@ void add_route(Command& root) {
       "failed, or the sums do not hold.");
   route.run([options] { return run(*options); });
 
-  auto talk = std::make_shared<TalkOptions>();
+  auto ask = std::make_shared<RouteOptions>();
   Command& lists = route.verb("list", "Lists publishers and services on the bus: links, fragments, assignments, events");
-  lists.option("--bus", talk->bus, "Directory of the bus (default: this user's on this host)").value_name("DIR");
-  lists.flag("--links", talk->links, "One row for each link, with its publisher");
-  lists.output(talk->format);
-  lists.run([talk] { return list(*talk); });
+  lists.option("--bus", ask->bus, "Directory of the bus (default: this user's on this host)").value_name("DIR");
+  lists.flag("--links", ask->links, "One row for each link, with its publisher");
+  lists.output(ask->format);
+  lists.run([ask] { return list(*ask); });
 
   add_route_send(route);
 
-  const auto with_name = [talk](Command& verb) {
-    verb.option("--name", talk->name, "Name of the router (router.name); needed if several run").value_name("NAME");
-  };
-  Command& status = route.verb("status", "Shows the state of a running router");
-  status.flag("--watch", talk->watch, "Repeat each second; with -o json one line each time");
-  status.flag("--links", talk->links, "Each link with its counts and rates; -o json has only counts");
-  with_name(status);
-  status.output(talk->format);
-  status.run([talk] { return show_status(*talk); });
-
-  Command& ends = route.verb("stop", "Ends a running router in order, as Ctrl-C does");
-  with_name(ends);
-  ends.run([talk] { return stop(*talk); });
+  Command& status = add_status(
+      route, process::kRouter, ask, [ask] { return status_request(*ask); },
+      [ask, before = std::make_shared<std::optional<Json>>()](Json now, bool first) -> Result<ExitCode> {
+        if (ask->links) return show_links(*ask, *before, std::move(now), first);
+        properties_of(now).print(ask->format);
+        return ExitCode::done;
+      });
+  status.flag("--links", ask->links, "Each link with its counts and rates; -o json has only counts");
+  add_stop(route, process::kRouter, ask);
 }
 
 }  // namespace rodeo::cli

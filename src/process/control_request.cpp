@@ -26,14 +26,14 @@ struct Listening {
 };
 
 /// The processes that listen. Removes the sockets of dead ones.
-Listening listening(const ControlledProcess& kind) {
+Listening listening(const ProcessKind& kind) {
   Listening found;
   std::vector<std::filesystem::path> sockets;
   std::error_code failure;
   const std::filesystem::path directory = base::runtime_directory_name();
   for (std::filesystem::directory_iterator entry(directory, failure), end; !failure && entry != end;
        entry.increment(failure)) {
-    if (entry->path().extension() == kind.extension) sockets.push_back(entry->path());
+    if (entry->path().extension() == kind.socket) sockets.push_back(entry->path());
   }
   if (failure == std::errc::permission_denied) found.forbidden = directory;
   for (const auto& socket : sockets) {
@@ -47,7 +47,7 @@ Listening listening(const ControlledProcess& kind) {
   return found;
 }
 
-Result<std::string> one_name(const ControlledProcess& kind, const std::string& name) {
+Result<std::string> one_name(const ProcessKind& kind, const std::string& name) {
   if (!name.empty()) return name;
   const auto [names, forbidden] = listening(kind);
   if (names.size() == 1) return names.front();
@@ -55,17 +55,17 @@ Result<std::string> one_name(const ControlledProcess& kind, const std::string& n
     return std::unexpected(Error{
         "process.unreachable",
         fmt::format("permission denied: cannot see whether {} {} runs",
-                    std::string_view("aeiou").find(kind.noun.front()) == std::string_view::npos ? "a" : "an", kind.noun),
+                    std::string_view("aeiou").find(kind.name.front()) == std::string_view::npos ? "a" : "an", kind.name),
         *forbidden, "ask as the user who started it, or set RODEO_RUNTIME_DIR to a directory of your own"});
   }
   if (names.empty()) {
-    return std::unexpected(Error{"process.unreachable", fmt::format("no {} runs", kind.noun), base::runtime_directory_name(),
-                                 fmt::format("start one: {}", kind.start)});
+    return std::unexpected(Error{"process.unreachable", fmt::format("no {} runs", kind.name), base::runtime_directory_name(),
+                                 fmt::format("start one: rodeo {} CONFIG", kind.verb)});
   }
   std::string list;
   for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
-  return std::unexpected(Error{std::string(kind.which_code),
-                               fmt::format("{} {}s may be meant: {}", names.size(), kind.noun, list), "", "--name NAME"});
+  return std::unexpected(Error{fmt::format("process.which_{}", kind.name),
+                               fmt::format("{} {}s may be meant: {}", names.size(), kind.name, list), "", "--name NAME"});
 }
 
 }  // namespace
@@ -92,10 +92,10 @@ std::string text_of(const Json& object, std::string_view key) {
   return value == nullptr ? std::string{} : value->string();
 }
 
-Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request) {
+Result<Json> ask_process(const ProcessKind& kind, const std::string& name, const Json& request) {
   const std::string known = RODEO_TRY(one_name(kind, name));
-  const std::string who = fmt::format("{} `{}`", kind.noun, known);
-  const auto socket = RODEO_TRY(base::runtime_socket(known + std::string(kind.extension)));
+  const std::string who = fmt::format("{} `{}`", kind.name, known);
+  const auto socket = RODEO_TRY(base::runtime_socket(kind.socket_of(known)));
   const std::string line = RODEO_TRY_WITHIN(ask(socket, request.dump(0), kReplyTime), who);
   Result<Json> answer = Json::parse(line);
   if (!answer) return answer;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "process/kinds.h"
 #include "settings/json.h"
 
 namespace rodeo::process {
@@ -26,16 +27,8 @@ std::string answer_line(const std::string& line, const std::function<std::string
 /// A member as text; empty if the object has no such member.
 std::string text_of(const Json& object, std::string_view key);
 
-/// A kind of process with a control socket.
-struct ControlledProcess {
-  std::string_view noun;        ///< "readout"
-  std::string_view extension;   ///< extension of the socket's file name: ".control"
-  std::string_view which_code;  ///< error code if several processes match
-  std::string_view start;       ///< the command that starts one
-};
-
 /// Sends a request to the process of this name. An empty name means the only running process of this kind. Errors:
-/// process.unreachable, which_code, and the code of the process if it refuses. Waits at most five seconds.
-Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request);
+/// process.unreachable, process.which_KIND, and the code of the process if it refuses. Waits at most five seconds.
+Result<Json> ask_process(const ProcessKind& kind, const std::string& name, const Json& request);
 
 }  // namespace rodeo::process

@@ -15,6 +15,7 @@
 
 #include "base/nearest.h"
 #include "process/alarm_tables.h"
+#include "process/kinds.h"
 #include "process/process_keys.h"
 #include "settings/toml_file.h"
 
@@ -132,12 +133,6 @@ namespace {
 constexpr std::string_view kThisHost = "local";
 // Limit of "SYSTEM-CLASS-12", the name of a process: sockets lie in long paths, and the kernel allows 107 characters.
 constexpr std::size_t kLongestName = 64;
-
-/// The table that a configuration for this kind of process must have.
-std::string table_of(const std::string& kind) {
-  const bool farm = kind == "supervisor" || kind == "node" || kind == "recorder";
-  return farm ? "farm." + kind : kind;
-}
 
 bool has_table(const settings::RawValue& file, std::string_view path) {
   const settings::RawValue* place = &file;
@@ -284,8 +279,8 @@ class Check {
            there ? file.error().what
                  : fmt::format("{}.configuration: {}: {}", table.path(), one.configuration.string(), file.error().what),
            there ? file.error().where : where_of(table, "configuration"), file.error().next});
-    } else if (const std::string wanted = table_of(one.kind); !has_table(*file, wanted)) {
-      wrong(table, "configuration", fmt::format("{} has no [{}]", one.configuration.string(), wanted),
+    } else if (const ProcessKind* const kind = find_kind(one.kind); kind != nullptr && !has_table(*file, kind->table)) {
+      wrong(table, "configuration", fmt::format("{} has no [{}]", one.configuration.string(), kind->table),
             "name the file that has one, or another kind");
     }
   }

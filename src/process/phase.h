@@ -20,6 +20,9 @@ inline const char* phase_name(Phase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
+/// The phase of a process. While its run is `prepared`, the process is launching.
+inline const char* life_phase(Phase phase) { return phase == Phase::prepared ? "launching" : phase_name(phase); }
+
 enum class Condition : std::uint8_t {
   good,        ///< no losses
   incomplete,  ///< there are losses; each is counted by its reason

@@ -14,6 +14,7 @@
 #include "base/fd_socket.h"
 #include "base/runtime_dir.h"
 #include "process/control_request.h"
+#include "process/kinds.h"
 #include "process/line_socket.h"
 
 namespace rodeo::process {
@@ -64,21 +65,17 @@ std::vector<fs::path> sockets_in_runtime_directory() {
 
 }  // namespace
 
-const std::vector<SocketKind>& socket_kinds() {
-  static const std::vector<SocketKind> kinds{{".emulator", "emulator"}, {".router", "router"}, {".control", "readout"}};
-  return kinds;
-}
-
 std::vector<ListedProcess> list_processes(std::chrono::milliseconds patience) {
   const std::vector<fs::path> files = sockets_in_runtime_directory();
   std::vector<fs::path> sockets;
   std::vector<ListedProcess> processes;
-  for (const SocketKind& kind : socket_kinds()) {
+  // A process with the socket of a readout is one, unless its status names another kind.
+  for (const ProcessKind& kind : {kEmulator, kRouter, kReadout}) {
     for (const fs::path& file : files) {
-      if (file.extension() != kind.extension || !somebody_listens(file)) continue;
+      if (file.extension() != kind.socket || !somebody_listens(file)) continue;
       sockets.push_back(file);
       processes.emplace_back().name = file.stem().string();
-      processes.back().kind = kind.kind;
+      processes.back().kind = kind.name;
     }
   }
   {

@@ -16,15 +16,6 @@ namespace rodeo::process {
 
 using settings::Json;
 
-/// A kind of process by the file name of its control socket. NAME.control is a readout unless its status names another kind.
-struct SocketKind {
-  std::string_view extension;
-  std::string_view kind;
-};
-
-/// All kinds that answer `status` on a control socket (docs/protocols/control.md). A new kind needs a line here.
-const std::vector<SocketKind>& socket_kinds();
-
 struct ListedProcess {
   std::string name;
   std::string kind;

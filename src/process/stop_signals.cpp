@@ -17,11 +17,7 @@ int g_depth = 0;
 
 void count_signal(int) { g_count.fetch_add(1, std::memory_order_relaxed); }
 
-}  // namespace
-
-StopSignals::StopSignals() {
-  if (g_depth++ > 0) return;
-  g_count = 0;
+void count_signals() {
   struct sigaction action{};
   action.sa_handler = count_signal;
   sigemptyset(&action.sa_mask);
@@ -32,9 +28,28 @@ StopSignals::StopSignals() {
   }
 }
 
-StopSignals::~StopSignals() {
-  if (--g_depth > 0) return;
+void restore_signals() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  if (g_depth++ > 0) return;
+  g_count = 0;
+  count_signals();
+}
+
+StopSignals::~StopSignals() {
+  if (--g_depth == 0) restore_signals();
+}
+
+DefaultSignals::DefaultSignals() {
+  if (g_depth > 0) restore_signals();
+}
+
+DefaultSignals::~DefaultSignals() {
+  if (g_depth > 0) count_signals();
 }
 
 void outlive_listeners() {

@@ -23,6 +23,16 @@ class StopSignals {
   int count() const;
 };
 
+/// While an object lives, a signal ends the process again, although a StopSignals lives, too.
+class DefaultSignals {
+ public:
+  DefaultSignals();
+  ~DefaultSignals();
+
+  DefaultSignals(const DefaultSignals&) = delete;
+  DefaultSignals& operator=(const DefaultSignals&) = delete;
+};
+
 /// For processes that have a run: call once at the start. A closed stderr or stdout (the `tee` behind a pipe ends by the
 /// same Ctrl-C) or a file at its size limit then does not end the process (SIGPIPE, SIGXFSZ). The write fails, which is
 /// ignored or is an error of that file.

@@ -237,23 +237,6 @@ void Application::give_up() {
   consumers_give_up_ns_ = base::steady_now_ns() + static_cast<std::uint64_t>(settings_.stop_limit.count()) / 12;
 }
 
-// Workers report what they wait for; consumers are judged by their queues. Waiting for data counts only while the run ends.
-void Application::watch(const ReadoutStatus& now, std::uint64_t now_ns) {
-  std::vector<process::WatchedPart> parts;
-  for (const RobStatus& rob : now.robs) {
-    for (const FragmentBuilder::Worker& worker : rob.builder.workers) {
-      const bool idle = worker.waits_for == "data" && phase() == Phase::running;
-      parts.push_back({fmt::format("{} of ROB {}", worker.name, to_text(rob.source_id)), idle ? "" : worker.waits_for,
-                       worker.progress + rob.builder.fragments});
-    }
-  }
-  for (const FragmentConsumer::Status& consumer : now.consumers) {
-    if (consumer.queue_fill > 0) parts.push_back({"consumer " + consumer.name, "its current fragment", consumer.consumed});
-  }
-  watchdog_.look(parts, now_ns);
-  for (std::string& message : watchdog_.take_messages()) messages_.push_back(std::move(message));
-}
-
 void Application::stop() {
   if (phase() == Phase::running || phase() == Phase::draining) stopping_ = true;
   if (phase() != Phase::running) return;
@@ -281,7 +264,6 @@ void Application::step() {
       apply_link_policy(now);
     }
     warn_of_duplicates(now);
-    watch(now, now_ns);
     previous_ = std::move(now);
   }
   // Perhaps only builders were blocked: consumers get half of the remaining time to empty their queues.
@@ -340,7 +322,6 @@ ReadoutStatus Application::status() {
   out.input_cpu_seconds = input_->cpu_seconds();
   if (out.failure.empty()) out.failure = input_->failure();
   out.limited_by = cause_;
-  out.standing = watchdog_.standing();
   return out;
 }
 

@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "base/registry.h"
-#include "process/watchdog.h"
 #include "readout/back_pressure.h"
 #include "readout/fragment_meter.h"
 #include "readout/link_policy.h"
@@ -63,8 +62,6 @@ class Application {
   /// After stop(): builders and consumers give up what they wait for, and count it by name. Does not block.
   void give_up();
 
-  /// Workers and consumers that have waited for long without progress.
-  const std::vector<process::StandingPart>& standing() const { return watchdog_.standing(); }
   /// Makes the run ABORTED, with a reason. The first reason stays.
   void fail(std::string why) {
     if (failure_.empty()) failure_ = std::move(why);
@@ -105,7 +102,6 @@ class Application {
   void make_consumers(const base::ComponentRegistry& registry);
   void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);
-  void watch(const ReadoutStatus& now, std::uint64_t now_ns);
   void warn_of_duplicates(const ReadoutStatus& now);
   void set_state(Rob& rob, Fid fid, LinkState state);
   void start_all();
@@ -141,7 +137,6 @@ class Application {
   std::vector<std::string> messages_;
   bool stopping_ = false;
   std::uint64_t consumers_give_up_ns_ = 0;  ///< steady time at which consumers give up; 0: they do not
-  process::Watchdog watchdog_;
 };
 
 }  // namespace rodeo::readout

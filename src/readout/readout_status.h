@@ -10,7 +10,6 @@
 
 #include "base/named_counters.h"
 #include "process/phase.h"
-#include "process/watchdog.h"
 #include "readout/builder/chunk_bytes.h"
 #include "readout/builder/link_place.h"
 #include "rodeo/builder.h"
@@ -58,9 +57,8 @@ struct ReadoutStatus {
   std::uint64_t fragments = 0;                      ///< fragments that reached the list
   Latency latency;
 
-  std::string limited_by = "nothing";           ///< the stage whose back-pressure the others feel now
-  std::string failure;                          ///< why the run must stop; empty while there is no failure
-  std::vector<process::StandingPart> standing;  ///< parts that have waited for long without progress
+  std::string limited_by = "nothing";  ///< the stage whose back-pressure the others feel now
+  std::string failure;                 ///< why the run must stop; empty while there is no failure
 
   std::uint64_t incomplete() const { return over_robs(&FragmentBuilder::Status::incomplete); }
   std::uint64_t without_removed() const { return over_robs(&FragmentBuilder::Status::without_removed); }

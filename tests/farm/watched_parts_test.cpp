@@ -1,9 +1,9 @@
 // The reports to the watchdog of each process of a farm: the part that waits, and the reason.
 #include <gtest/gtest.h>
 
-#include "farm/node/node_process.h"
-#include "farm/recorder/recorder_process.h"
-#include "farm/supervisor/supervisor_process.h"
+#include "farm/node/service.h"
+#include "farm/recorder/service.h"
+#include "farm/supervisor/service.h"
 
 namespace rodeo::farm {
 namespace {
@@ -47,14 +47,14 @@ TEST(WatchedParts, OfANodeAreItsEventsByWhatTheyLack) {
 }
 
 TEST(WatchedParts, OfARecorderAreEventsThatAreNotSafeAndFilesThatCannotBeStored) {
-  RecorderProcess::Shown shown;
+  RecorderService::Shown shown;
   shown.recorder.counters = {{"events_recorded", 8}};
   shown.recorder.events_waiting = 1;
   shown.target = {.stored_files = 2, .files_left = 1, .trouble = {}};
-  EXPECT_EQ(text(RecorderProcess::watched_parts(shown)), "events that are not safe: the disk (8)\n");
+  EXPECT_EQ(text(RecorderService::watched_parts(shown)), "events that are not safe: the disk (8)\n");
   shown.recorder.events_waiting = 0;
   shown.target.trouble = "no space";
-  EXPECT_EQ(text(RecorderProcess::watched_parts(shown)), "closed files: their target (2)\n");
+  EXPECT_EQ(text(RecorderService::watched_parts(shown)), "closed files: their target (2)\n");
 }
 
 }  // namespace

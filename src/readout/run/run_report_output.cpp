@@ -8,7 +8,6 @@
 #include "base/units.h"
 #include "formats/fid.h"
 #include "process/counters_json.h"
-#include "process/standing_json.h"
 
 namespace rodeo::readout {
 namespace {
@@ -281,7 +280,6 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   out["phase"] = process::phase_name(status.phase);
   out["input_ready"] = status.input_ready;
   out["limited_by_now"] = status.limited_by;
-  out["standing"] = process::standing_json(status.standing);
   Json robs = Json::array();
   for (const auto& rob : status.robs) {
     Json links = Json::array();

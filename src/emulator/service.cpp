@@ -1,42 +1,84 @@
-#include "cli/emulator_control.h"
+#include "emulator/service.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <cstdio>
 #include <tuple>
 #include <utility>
 
+#include "base/sentence.h"
+#include "base/units.h"
 #include "process/control_request.h"
 #include "process/counters_json.h"
-#include "process/standing_json.h"
 
-namespace rodeo::cli {
+namespace rodeo::emulator {
 
-using namespace emulator;
-using process::answer_line;
-using process::ask_process;
-using process::refusal;
-using process::reply;
+using process::Phase;
 using process::text_of;
 
 namespace {
 
-constexpr process::ControlledProcess kEmulator{
-    .noun = "emulator", .extension = ".emulator", .which_code = "process.which_emulator", .start = "rodeo emulate CONFIG"};
+double bytes_of(const EmulatorReport& report) {
+  double bytes = 0;
+  for (const auto& function : report.functions) bytes += static_cast<double>(function.bytes);
+  return bytes;
+}
+
+std::string live_line(const EmulatorReport& before, const EmulatorReport& now) {
+  const double seconds = std::max(now.seconds - before.seconds, 1e-9);
+  const auto rate = static_cast<double>(now.trigger.accepted - before.trigger.accepted) / seconds;
+  std::size_t clients = 0, running = 0;
+  for (const auto& function : now.functions) {
+    clients += function.clients;
+    running += function.running ? 1 : 0;
+  }
+  return fmt::format("{:>6.0f} s  {}/{} running  {}  triggers {}  dead time {:.1f} %  data {}", now.seconds, running,
+                     now.functions.size(), base::counted(clients, "client"), base::format_quantity(rate, "Hz"),
+                     now.trigger.dead_time_fraction() * 100,
+                     base::format_quantity((bytes_of(now) - bytes_of(before)) / seconds, "B/s"));
+}
+
+/// Followers that held triggers back, and for how long.
+std::string busy_lines(const EmulatorReport& report) {
+  std::string lines;
+  for (const auto& one : report.trigger.followers) {
+    if (one.held_up > 0)
+      lines +=
+          fmt::format("{} was busy for {:.3f} s: {} vetoed, {} of them for it alone; {:.2f} % of those offered\n", one.name,
+                      one.busy_seconds, base::counted(one.held_up, "trigger"), one.held_up_alone, one.dead_time * 100);
+  }
+  return lines;
+}
+
+/// The losses of the cards, by name.
+std::string loss_lines(const EmulatorReport& report) {
+  std::string lines;
+  for (const auto& function : report.functions) {
+    std::string lost;
+    for (const auto& [name, value] : function.counters) {
+      if (name.starts_with("chunks_") || name.starts_with("frames_")) lost += fmt::format(" {} {}", name, value);
+    }
+    if (!lost.empty())
+      lines += fmt::format("{}:{} sent {}, and lost:{}\n", function.name, function.endpoint,
+                           base::counted(function.chunks, "chunk"), lost);
+  }
+  return lines;
+}
 
 double number_of(const Json& request, std::string_view key) {
   const Json* value = request.find(key);
   return value == nullptr ? 0 : value->number();
 }
 
-std::string inject(Emulator& emulator, const Json& request) {
+Result<Json> inject(Emulator& emulator, const Json& request) {
   const std::string name = text_of(request, "kind");
   const auto kind = fault_kind(name);
   if (!kind) {
     std::string names;
     for (const auto& info : fault_infos()) names += (names.empty() ? "" : ", ") + std::string(info.name);
-    return refusal({"emulator.no_such_fault", fmt::format("there is no fault `{}`", name), "", "there are: " + names});
+    return std::unexpected(
+        Error{"emulator.no_such_fault", fmt::format("there is no fault `{}`", name), "", "there are: " + names});
   }
   const double link = number_of(request, "link");
   const double duration_s = number_of(request, "duration_s");
@@ -45,23 +87,23 @@ std::string inject(Emulator& emulator, const Json& request) {
                     .value = number_of(request, "value"),
                     .duration = std::chrono::nanoseconds{
                         duration_s > 0 && duration_s < 1e6 ? static_cast<std::int64_t>(duration_s * 1e9) : 0}};
-  if (const auto done = emulator.inject(text_of(request, "id"), fault); !done) return refusal(done.error());
-  return reply(Json::object());
+  if (const auto done = emulator.inject(text_of(request, "id"), fault); !done) return std::unexpected(done.error());
+  return Json::object();
 }
 
-std::string release(Emulator& emulator, const Json& request) {
+Result<Json> release(Emulator& emulator, const Json& request) {
   constexpr double kMost = 1000;  // as emulator.trigger.wait_for
   std::optional<unsigned> wait_for;
   if (const Json* const wanted = request.find("wait_for"); wanted != nullptr && !wanted->is_null()) {
     const double number = wanted->is_number() ? wanted->number() : -1;
     if (!(number >= 0 && number <= kMost && number == static_cast<double>(static_cast<unsigned>(number))))
-      return refusal({"emulator.bad_trigger", "`wait_for` must be a number of functions", "",
-                      fmt::format("a whole number from 0 (all of this process) to {:.0f}", kMost)});
+      return std::unexpected(Error{"emulator.bad_trigger", "`wait_for` must be a number of functions", "",
+                                   fmt::format("a whole number from 0 (all of this process) to {:.0f}", kMost)});
     wait_for = static_cast<unsigned>(number);
   }
-  if (const auto done = emulator.release_triggers(wait_for); !done) return refusal(done.error());
+  if (const auto done = emulator.release_triggers(wait_for); !done) return std::unexpected(done.error());
   const trigger::TriggerReport trigger = emulator.report().trigger;
-  return reply(Json::object({{"held", false}, {"wait_for", trigger.wait_for}, {"awaited_functions", trigger.awaited}}));
+  return Json::object({{"held", false}, {"wait_for", trigger.wait_for}, {"awaited_functions", trigger.awaited}});
 }
 
 /// A member that must be true (the next number) or a number.
@@ -78,18 +120,17 @@ Result<bool> read_advance(const Json& request, const char* key, std::optional<st
   return false;
 }
 
-std::string advance(Emulator& emulator, const Json& request) {
+Result<Json> advance(Emulator& emulator, const Json& request) {
   trigger::TriggerAuthority::Advance advance;
   for (const auto& [key, next, to] : {std::tuple{"lumi_block", &advance.next_lumi_block, &advance.lumi_block},
                                       std::tuple{"scan_step", &advance.next_scan_step, &advance.scan_step}}) {
     const auto read = read_advance(request, key, *to);
-    if (!read) return refusal(read.error());
+    if (!read) return std::unexpected(read.error());
     *next = *read;
   }
   const auto done = emulator.advance_marks(advance);
-  if (!done) return refusal(done.error());
-  return reply(
-      Json::object({{"sequence", done->sequence}, {"lumi_block", done->lumi_block}, {"scan_step", done->scan_step}}));
+  if (!done) return std::unexpected(done.error());
+  return Json::object({{"sequence", done->sequence}, {"lumi_block", done->lumi_block}, {"scan_step", done->scan_step}});
 }
 
 Json marks_json(const trigger::TriggerReport& trigger) {
@@ -98,13 +139,6 @@ Json marks_json(const trigger::TriggerReport& trigger) {
     json.push_back(Json::object(
         {{"id", mark.id}, {"lumi_block", mark.lumi_block}, {"scan_step", mark.scan_step}, {"sequence", mark.sequence}}));
   return json;
-}
-
-/// Cards serve as soon as they exist; they run while a reader takes their data.
-const char* phase_of(const ControlledEmulator& controlled, const EmulatorReport& report) {
-  if (controlled.stop) return process::phase_name(process::Phase::draining);
-  const bool running = std::ranges::any_of(report.functions, &FunctionReport::running);
-  return process::phase_name(running && !report.trigger.held ? process::Phase::running : process::Phase::ready);
 }
 
 /// Null for a follower: only the process that assigns the triggers knows the value.
@@ -139,9 +173,8 @@ Json link_json(const trigger::TriggerReport& trigger) {
                        {"why", link.why}});
 }
 
-}  // namespace
-
-Json emulator_report_json(const EmulatorReport& report) {
+/// The report as `rodeo emulate --json` writes it (docs/emulator.md).
+Json report_json(const EmulatorReport& report) {
   const trigger::TriggerReport& trigger = report.trigger;
   Json json = Json::object({
       {"seconds", report.seconds},
@@ -192,6 +225,8 @@ Json emulator_report_json(const EmulatorReport& report) {
   return json;
 }
 
+}  // namespace
+
 std::vector<process::WatchedPart> WatchedTriggers::parts(const trigger::TriggerReport& trigger) {
   if (trigger.link && !trigger.link->connected) return {{"the trigger", "the authority at " + trigger.link->address, 0}};
   if (trigger.accepted != accepted_ || trigger.held || trigger.awaited > 0) {
@@ -203,35 +238,62 @@ std::vector<process::WatchedPart> WatchedTriggers::parts(const trigger::TriggerR
   return {{"the trigger", busy.empty() ? "room in a card" : busy + ", which is busy", trigger.accepted}};
 }
 
-std::string answer_emulator(ControlledEmulator& controlled, const std::string& line) {
-  Emulator& emulator = *controlled.emulator;
-  return answer_line(line, [&](const Json& request) {
-    const std::string command = text_of(request, "command");
-    if (command == "status") {
-      const EmulatorReport report = emulator.report();
-      Json json = emulator_report_json(report);
-      json["standing"] = process::standing_json(controlled.watchdog.standing());
-      json["process"] = process::process_json(controlled.identity, phase_of(controlled, report));
-      return reply(std::move(json));
-    }
-    if (command == "stop") {
-      controlled.stop = true;
-      return reply(Json::object());
-    }
-    if (command == "trigger_hold") {
-      const auto accepted = emulator.hold_triggers();
-      return accepted ? reply(Json::object({{"held", true}, {"accepted", *accepted}})) : refusal(accepted.error());
-    }
-    if (command == "trigger_release") return release(emulator, request);
-    if (command == "trigger_advance") return advance(emulator, request);
-    if (command == "fault") return inject(emulator, request);
-    return refusal({"process.unknown_command", fmt::format("an emulator has no command `{}`", command), "",
-                    "the commands are status, stop, fault, trigger_hold, trigger_release and trigger_advance"});
-  });
+EmulatorService::EmulatorService(EmulatorSettings settings)
+    : Service({.kind = process::kEmulator,
+               .name = settings.name,
+               .configuration_sha256 = settings.configuration_sha256,
+               .stop_limit = settings.stop_limit,
+               .ending = "the cards send nothing more"}),
+      settings_(std::move(settings)) {}
+
+void EmulatorService::prepare() {
+  emulator_ = std::make_unique<Emulator>(settings_);
+  for (const auto& function : emulator_->report().functions) {
+    std::fprintf(stderr, "%s %s (%s, endpoint %u) is there\n", function.type.c_str(), function.address.c_str(),
+                 function.name.c_str(), function.endpoint);
+  }
+  if (const std::string where = emulator_->serves_at(); !where.empty())
+    std::fprintf(stderr, "triggers are served at %s\n", where.c_str());
 }
 
-std::string emulator_socket_name(const std::string& name) { return name + std::string(kEmulator.extension); }
+void EmulatorService::step() {
+  if (phase_ == Phase::draining) phase_ = Phase::stopped;
+  emulator_->poll();
+  if (const auto failure = emulator_->failure()) throw SetupError(*failure);
+}
 
-Result<Json> ask_emulator(const std::string& name, const Json& request) { return ask_process(kEmulator, name, request); }
+process::Service::Report EmulatorService::conclude(bool) {
+  emulator_->finish();
+  const EmulatorReport report = emulator_->report();
+  return {report_json(report), live_line({}, report) + "\n" + busy_lines(report) + loss_lines(report)};
+}
 
-}  // namespace rodeo::cli
+Json EmulatorService::status(const Json&) {
+  const EmulatorReport report = emulator_->report();
+  const bool running = std::ranges::any_of(report.functions, &FunctionReport::running);
+  if (phase_ < Phase::draining) phase_ = running && !report.trigger.held ? Phase::running : Phase::ready;
+  return report_json(report);
+}
+
+std::optional<Result<Json>> EmulatorService::command(const std::string& command, const Json& request) {
+  if (command == "trigger_hold") {
+    const auto accepted = emulator_->hold_triggers();
+    if (!accepted) return std::unexpected(accepted.error());
+    return Json::object({{"held", true}, {"accepted", *accepted}});
+  }
+  if (command == "trigger_release") return release(*emulator_, request);
+  if (command == "trigger_advance") return advance(*emulator_, request);
+  if (command == "fault") return inject(*emulator_, request);
+  return std::nullopt;
+}
+
+std::vector<std::string> EmulatorService::view_lines(double seconds, process::ViewStyle) { return {view_line(seconds)}; }
+
+std::string EmulatorService::view_line(double) {
+  EmulatorReport now = emulator_->report();
+  std::string line = live_line(viewed_, now);
+  viewed_ = std::move(now);
+  return line;
+}
+
+}  // namespace rodeo::emulator

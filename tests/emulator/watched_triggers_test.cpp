@@ -1,9 +1,9 @@
 // The reports to the watchdog of an emulator.
 #include <gtest/gtest.h>
 
-#include "cli/emulator_control.h"
+#include "emulator/service.h"
 
-namespace rodeo::cli {
+namespace rodeo::emulator {
 namespace {
 
 TEST(WatchedTriggers, WaitOnlyIfSomeAreOfferedAndNoneIsAccepted) {
@@ -32,4 +32,4 @@ TEST(WatchedTriggers, WaitForAnAuthorityThatIsAway) {
 }
 
 }  // namespace
-}  // namespace rodeo::cli
+}  // namespace rodeo::emulator

@@ -1,4 +1,4 @@
-#include "farm/node/node_process.h"
+#include "farm/node/service.h"
 
 #include <fmt/format.h>
 
@@ -15,17 +15,11 @@
 namespace rodeo::farm {
 
 using process::Condition;
+using process::value_at;
 
 namespace {
 
 double microseconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; }
-
-const Json& at(const Json& json, std::string_view group, std::string_view key) {
-  static const Json nothing;
-  const Json* const found = json.find(group);
-  const Json* const value = found == nullptr ? nullptr : found->find(key);
-  return value == nullptr ? nothing : *value;
-}
 
 Json recorders_json(const std::vector<NodeStatus::Peer>& recorders) {
   Json list = Json::array();
@@ -54,37 +48,111 @@ std::size_t connected(const std::vector<NodeStatus::Peer>& peers) {
   return count;
 }
 
-}  // namespace
-
-NodeProcess::NodeProcess(NodeSettings settings, const base::ComponentRegistry& registry)
-    : settings_(std::move(settings)), node_(std::make_unique<FilterNode>(settings_, [this, &registry] {
-        auto made = registry.make_selection(settings_.selection.type, settings_.selection.parameters);
-        if (made) return std::move(*made);
-        Error error = made.error();
-        if (error.where.empty()) error.where = settings_.selection.where;
-        throw SetupError(error);
-      })) {}
-
-NodeProcess::~NodeProcess() {
-  // A selection that hangs still reads an event of the node: both stay until the process has gone.
-  if (node_->ended() && node_->status().hanging > 0) static_cast<void>(node_.release());
+std::string report_text(const Json& report) {
+  const auto number = [&](std::string_view group, std::string_view key) { return value_at(report, group, key).number(); };
+  std::string out = fmt::format("{}: run {:.0f} of {} took {:.1f} s\n", value_at(report, "run", "condition").string(),
+                                number("run", "number"), value_at(report, "run", "name").string(), number("run", "seconds"));
+  if (const Json* failure = report.find("failure"); failure != nullptr && !failure->string().empty())
+    out += fmt::format("  {}\n", failure->string());
+  out += fmt::format(
+      "  {:.0f} events assigned: {:.0f} accepted, {:.0f} rejected, {:.0f} debug, {:.0f} lost; {:.0f} were partial\n",
+      number("events", "assigned"), number("events", "accepted"), number("events", "rejected"), number("events", "debug"),
+      number("events", "lost"), number("events", "partial"));
+  if (number("events", "given_up") + number("events", "let_go") > 0)
+    out += fmt::format("  {:.0f} given up, {:.0f} let go: other nodes have them\n", number("events", "given_up"),
+                       number("events", "let_go"));
+  if (number("events", "under_way") + number("events", "unsafe") > 0)
+    out += fmt::format("  {:.0f} under way and {:.0f} decisions not safe at the end\n", number("events", "under_way"),
+                       number("events", "unsafe"));
+  out += fmt::format("  from the first request for an event to its last fragment p50 {:.0f} us, p99 {:.0f} us\n",
+                     number("latency_us", "collecting_p50"), number("latency_us", "collecting_p99"));
+  out += fmt::format("  {} of fragments, {} recorded; from assignment to decision p50 {:.0f} us, p99 {:.0f} us\n",
+                     base::format_quantity(number("bytes", "fragments"), "B"),
+                     base::format_quantity(number("bytes", "recorded"), "B"), number("latency_us", "deciding_p50"),
+                     number("latency_us", "deciding_p99"));
+  if (number("slots", "hanging") > 0)
+    out += fmt::format("  {:.0f} selections did not come back\n", number("slots", "hanging"));
+  return out;
 }
 
-void NodeProcess::start(std::uint32_t run_number) {
-  node_->start(run_number);
+/// Text format 0.0.4. Names and labels: docs/reference/metrics.md.
+std::string prometheus_text(const NodeStatus& status) {
+  process::PrometheusText out;
+  out.counters("rodeo_node_", "", kNodeCounters, status.counters);
+  out.counters("rodeo_node_", "", kCollectorCounters, status.counters);
+  out.counters("rodeo_node_", "", kDataCounters, status.counters);
+  out.counters("rodeo_node_", "network_", transport::kRequesterCounters, status.counters);
+  out.gauge("rodeo_node_run_number", "Run that the supervisor has; 0: none yet.", status.run_number);
+  out.gauge("rodeo_node_connected", "1 while the supervisor knows the node.", status.connected ? 1 : 0);
+  out.gauge("rodeo_node_slots_used", "Events that it has.", status.slots_used);
+  out.gauge("rodeo_node_fetching", "Of these, events whose fragments are fetched.", status.fetching);
+  out.gauge("rodeo_node_selecting", "Of these, events that are selected.", status.selecting);
+  out.gauge("rodeo_node_selections_hanging", "Threads that are at one event for longer than event_timeout.", status.hanging);
+  out.gauge("rodeo_node_selecting_longest_seconds", "How long the selection has been at one event.",
+            microseconds(status.selecting_longest_ns) * 1e-6);
+  out.gauge("rodeo_node_recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
+  out.gauge("rodeo_node_unsafe_decisions", "Decisions that are kept because they are not safe yet.",
+            status.unsafe_decisions);
+  out.gauge("rodeo_node_fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
+  out.gauge("rodeo_node_bytes_under_way", "Their bytes, estimated from recent fragments.", status.bytes_under_way);
+  out.gauge("rodeo_node_readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
+  out.metric("rodeo_node_readout_lost_fragments_total", "counter", "Fragments of a readout that events lack.");
+  for (const NodeStatus::Peer& one : status.readouts) out.sample(one.lost_fragments, {{"readout", one.name}});
+  out.gauge("rodeo_node_recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
+  out.gauge("rodeo_node_collecting_p50_seconds",
+            "Median of the time from the first request for fragments of an event to the last of them.",
+            microseconds(status.collecting_p50_ns) * 1e-6);
+  out.gauge("rodeo_node_collecting_p99_seconds", "99th percentile of that time.",
+            microseconds(status.collecting_p99_ns) * 1e-6);
+  out.gauge("rodeo_node_building_p50_seconds",
+            "Median of the time from assignment to all fragments, waiting for credit included.",
+            microseconds(status.building_p50_ns) * 1e-6);
+  out.gauge("rodeo_node_building_p99_seconds", "99th percentile of that time.", microseconds(status.building_p99_ns) * 1e-6);
+  out.gauge("rodeo_node_deciding_p50_seconds", "Median of the time from assignment to decision.",
+            microseconds(status.deciding_p50_ns) * 1e-6);
+  out.gauge("rodeo_node_deciding_p99_seconds", "99th percentile of that time.", microseconds(status.deciding_p99_ns) * 1e-6);
+  out.metric("rodeo_node_cpu_seconds_total", "counter",
+             "CPU time of the thread that fetches and builds, and of those that select.");
+  out.sample(status.cpu_seconds, {{"thread", "node"}});
+  out.sample(status.selection_cpu_seconds, {{"thread", "selection"}});
+  return out.take();
+}
+
+}  // namespace
+
+NodeService::NodeService(const NodePlan& plan, const base::ComponentRegistry& registry)
+    : Service(facts_of(process::kNode, plan, "its events are finished, new ones are refused")),
+      settings_(plan.settings),
+      registry_(registry) {}
+
+NodeService::~NodeService() {
+  // A selection that hangs still reads an event of the node: both stay until the process has gone.
+  if (node_ && node_->ended() && node_->status().hanging > 0) static_cast<void>(node_.release());
+}
+
+void NodeService::prepare() {
+  node_ = std::make_unique<FilterNode>(settings_, [this] {
+    auto made = registry_.make_selection(settings_.selection.type, settings_.selection.parameters);
+    if (made) return std::move(*made);
+    Error error = made.error();
+    if (error.where.empty()) error.where = settings_.selection.where;
+    throw SetupError(error);
+  });
+}
+
+void NodeService::start() {
+  node_->start(run_number_);
   began_ns_ = base::steady_now_ns();
   phase_ = Phase::running;
 }
 
-void NodeProcess::stop() {
+void NodeService::stop() {
   if (phase_ == Phase::stopped || phase_ == Phase::draining) return;
   node_->end();
   phase_ = Phase::draining;
 }
 
-void NodeProcess::give_up() { node_->give_up(); }
-
-void NodeProcess::step() {
+void NodeService::step() {
   shown_ = node_->status();
   if (!node_->ended() || phase_ == Phase::stopped) return;
   shown_ = node_->status();
@@ -121,13 +189,13 @@ std::vector<process::WatchedPart> watched_parts(const NodeStatus& status) {
   return parts;
 }
 
-Condition NodeProcess::condition() const {
+Condition NodeService::condition() const {
   if (!shown_.failure.empty()) return Condition::aborted;
   const bool left = phase_ == Phase::stopped && (shown_.slots_used > 0 || shown_.unsafe_decisions > 0);
   return left || shown_["given_up"] > 0 || shown_["lost"] > 0 ? Condition::incomplete : Condition::good;
 }
 
-Json NodeProcess::report() const {
+Json NodeService::report() const {
   const std::uint64_t until = ended_ns_ != 0 ? ended_ns_ : base::steady_now_ns();
   const double seconds = began_ns_ == 0 ? 0 : static_cast<double>(until - began_ns_) * 1e-9;
   return Json::object(
@@ -171,7 +239,28 @@ Json NodeProcess::report() const {
        {"cpu_seconds", Json::object({{"node", shown_.cpu_seconds}, {"selection", shown_.selection_cpu_seconds}})}});
 }
 
-std::vector<std::string> NodeProcess::view_lines(double seconds, process::ViewStyle style) {
+Json NodeService::status(const Json&) {
+  Json status = report();
+  status["phase"] = process::life_phase(phase_);
+  return status;
+}
+
+process::Service::Report NodeService::conclude(bool) {
+  using process::ExitCode;
+  Json json = report();
+  std::string text = report_text(json);
+  const Condition now = condition();
+  return {std::move(json), std::move(text),
+          now == Condition::good      ? ExitCode::done
+          : now == Condition::aborted ? ExitCode::failed
+                                      : ExitCode::partial};
+}
+
+std::function<std::string()> NodeService::metrics() const {
+  return [status = shown_] { return prometheus_text(status); };
+}
+
+std::vector<std::string> NodeService::view_lines(double seconds, process::ViewStyle style) {
   const process::Painter paint(style);
   const NodeStatus now = shown_;
   const NodeStatus before = std::exchange(viewed_, now);
@@ -200,7 +289,7 @@ std::vector<std::string> NodeProcess::view_lines(double seconds, process::ViewSt
   return lines;
 }
 
-std::string NodeProcess::view_line(double seconds) {
+std::string NodeService::view_line(double seconds) {
   const NodeStatus now = shown_;
   const NodeStatus before = std::exchange(viewed_, now);
   const double span = seconds - std::exchange(viewed_s_, seconds);
@@ -209,75 +298,6 @@ std::string NodeProcess::view_line(double seconds) {
                      process::clock_text(seconds), base::format_quantity(rate, "/s"), now["accepted"], now["rejected"],
                      now["debug"], now["partial"], now.slots_used, settings_.slots,
                      now.connected ? "" : "  looks for " + settings_.supervisor);
-}
-
-std::string prometheus_text(const NodeStatus& status) {
-  process::PrometheusText out;
-  out.counters("rodeo_node_", "", kNodeCounters, status.counters);
-  out.counters("rodeo_node_", "", kCollectorCounters, status.counters);
-  out.counters("rodeo_node_", "", kDataCounters, status.counters);
-  out.counters("rodeo_node_", "network_", transport::kRequesterCounters, status.counters);
-  out.gauge("rodeo_node_run_number", "Run that the supervisor has; 0: none yet.", status.run_number);
-  out.gauge("rodeo_node_connected", "1 while the supervisor knows the node.", status.connected ? 1 : 0);
-  out.gauge("rodeo_node_slots_used", "Events that it has.", status.slots_used);
-  out.gauge("rodeo_node_fetching", "Of these, events whose fragments are fetched.", status.fetching);
-  out.gauge("rodeo_node_selecting", "Of these, events that are selected.", status.selecting);
-  out.gauge("rodeo_node_selections_hanging", "Threads that are at one event for longer than event_timeout.", status.hanging);
-  out.gauge("rodeo_node_selecting_longest_seconds", "How long the selection has been at one event.",
-            microseconds(status.selecting_longest_ns) * 1e-6);
-  out.gauge("rodeo_node_recording", "Of these, events that a recorder has still to acknowledge.", status.recording);
-  out.gauge("rodeo_node_unsafe_decisions", "Decisions that are kept because they are not safe yet.",
-            status.unsafe_decisions);
-  out.gauge("rodeo_node_fragments_under_way", "Fragments that are asked for.", status.fragments_under_way);
-  out.gauge("rodeo_node_bytes_under_way", "Their bytes, estimated from recent fragments.", status.bytes_under_way);
-  out.gauge("rodeo_node_readouts_connected", "Readouts that it is connected to.", connected(status.readouts));
-  out.metric("rodeo_node_readout_lost_fragments_total", "counter", "Fragments of a readout that events lack.");
-  for (const NodeStatus::Peer& one : status.readouts) out.sample(one.lost_fragments, {{"readout", one.name}});
-  out.gauge("rodeo_node_recorders_connected", "Recorders that it is connected to.", connected(status.recorders));
-  out.gauge("rodeo_node_collecting_p50_seconds",
-            "Median of the time from the first request for fragments of an event to the last of them.",
-            microseconds(status.collecting_p50_ns) * 1e-6);
-  out.gauge("rodeo_node_collecting_p99_seconds", "99th percentile of that time.",
-            microseconds(status.collecting_p99_ns) * 1e-6);
-  out.gauge("rodeo_node_building_p50_seconds",
-            "Median of the time from assignment to all fragments, waiting for credit included.",
-            microseconds(status.building_p50_ns) * 1e-6);
-  out.gauge("rodeo_node_building_p99_seconds", "99th percentile of that time.", microseconds(status.building_p99_ns) * 1e-6);
-  out.gauge("rodeo_node_deciding_p50_seconds", "Median of the time from assignment to decision.",
-            microseconds(status.deciding_p50_ns) * 1e-6);
-  out.gauge("rodeo_node_deciding_p99_seconds", "99th percentile of that time.", microseconds(status.deciding_p99_ns) * 1e-6);
-  out.metric("rodeo_node_cpu_seconds_total", "counter",
-             "CPU time of the thread that fetches and builds, and of those that select.");
-  out.sample(status.cpu_seconds, {{"thread", "node"}});
-  out.sample(status.selection_cpu_seconds, {{"thread", "selection"}});
-  return out.take();
-}
-
-std::string node_report_text(const Json& report) {
-  const auto number = [&](std::string_view group, std::string_view key) { return at(report, group, key).number(); };
-  std::string out = fmt::format("{}: run {:.0f} of {} took {:.1f} s\n", at(report, "run", "condition").string(),
-                                number("run", "number"), at(report, "run", "name").string(), number("run", "seconds"));
-  if (const Json* failure = report.find("failure"); failure != nullptr && !failure->string().empty())
-    out += fmt::format("  {}\n", failure->string());
-  out += fmt::format(
-      "  {:.0f} events assigned: {:.0f} accepted, {:.0f} rejected, {:.0f} debug, {:.0f} lost; {:.0f} were partial\n",
-      number("events", "assigned"), number("events", "accepted"), number("events", "rejected"), number("events", "debug"),
-      number("events", "lost"), number("events", "partial"));
-  if (number("events", "given_up") + number("events", "let_go") > 0)
-    out += fmt::format("  {:.0f} given up, {:.0f} let go: other nodes have them\n", number("events", "given_up"),
-                       number("events", "let_go"));
-  if (number("events", "under_way") + number("events", "unsafe") > 0)
-    out += fmt::format("  {:.0f} under way and {:.0f} decisions not safe at the end\n", number("events", "under_way"),
-                       number("events", "unsafe"));
-  out += fmt::format("  from the first request for an event to its last fragment p50 {:.0f} us, p99 {:.0f} us\n",
-                     number("latency_us", "collecting_p50"), number("latency_us", "collecting_p99"));
-  out += fmt::format("  {} of fragments, {} recorded; from assignment to decision p50 {:.0f} us, p99 {:.0f} us\n",
-                     base::format_quantity(number("bytes", "fragments"), "B"),
-                     base::format_quantity(number("bytes", "recorded"), "B"), number("latency_us", "deciding_p50"),
-                     number("latency_us", "deciding_p99"));
-  if (number("slots", "hanging") > 0)
-    out += fmt::format("  {:.0f} selections did not come back\n", number("slots", "hanging"));
-  return out;
 }
 
 }  // namespace rodeo::farm
