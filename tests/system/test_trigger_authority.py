@@ -270,7 +270,7 @@ def test_who_must_not_follow_is_refused(rodeo):
     [
         (["emulator.trigger.rate=1kHz"], "belongs to the authority"),
         (["emulator.trigger.serve=x"], "cannot serve"),
-        (["emulator.trigger.follow=nowhere:port"], "no port"),
+        (["emulator.trigger.follow=nowhere:port"], "not a port"),
         (["emulator.trigger.follow=10.0.0.1:7411"], "set emulator.trigger.secret_file"),
         (["emulator.trigger.follow=", "emulator.trigger.serve=0.0.0.0:7411"], "error[transport.no_secret]"),
         (
