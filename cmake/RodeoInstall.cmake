@@ -5,6 +5,11 @@
 include(CMakePackageConfigHelpers)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME rodeo)
+# What the example plug-ins do not wait for (RodeoPlugins.cmake); in packages a part of the component rodeo.
+set(later later)
+if(RODEO_PACKAGE)
+  set(later rodeo)
+endif()
 set(private_dir ${CMAKE_INSTALL_LIBDIR}/rodeo)
 set(python_dir ${private_dir}/python)
 
@@ -27,8 +32,7 @@ endif()
 
 if(TARGET rodeo_command)
   install(TARGETS rodeo_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  # The example plug-ins are built against an installation that lacks what is not built yet (RodeoPlugins.cmake).
-  install(TARGETS rodeo_bench_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+  install(TARGETS rodeo_bench_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${later})
 
   # Python, with the control room's page and migrations. RodeoPython.cmake installs the extension modules.
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/rodeo DESTINATION ${python_dir}
@@ -58,12 +62,12 @@ if(TARGET rodeo_command)
     DEPENDS rodeo_command rodeo_bench_program rodeo_python ${CMAKE_SOURCE_DIR}/packaging/rodeo-python-packages.8 VERBATIM)
   add_custom_target(rodeo_generated ALL DEPENDS ${RODEO_GENERATED}/made)
   foreach(section IN ITEMS 1 8)
-    install(DIRECTORY ${RODEO_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} OPTIONAL FILES_MATCHING PATTERN "*.${section}" PATTERN "*.${section}.gz")
+    install(DIRECTORY ${RODEO_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${later} FILES_MATCHING PATTERN "*.${section}" PATTERN "*.${section}.gz")
   endforeach()
-  install(FILES ${RODEO_GENERATED}/rodeo.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rodeo OPTIONAL)
-  install(FILES ${RODEO_GENERATED}/rodeo.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME rodeo.fish OPTIONAL)
+  install(FILES ${RODEO_GENERATED}/rodeo.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rodeo COMPONENT ${later})
+  install(FILES ${RODEO_GENERATED}/rodeo.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME rodeo.fish COMPONENT ${later})
   set(RODEO_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Directory of zsh's completions")
-  install(FILES ${RODEO_GENERATED}/rodeo.zsh DESTINATION ${RODEO_ZSH_DIR} RENAME _rodeo OPTIONAL)
+  install(FILES ${RODEO_GENERATED}/rodeo.zsh DESTINATION ${RODEO_ZSH_DIR} RENAME _rodeo COMPONENT ${later})
 
   # Services.
   set(units rodeo-control@.service rodeo-emulate@.service rodeo-farm-filter@.service rodeo-farm-record@.service rodeo-farm-supervise@.service

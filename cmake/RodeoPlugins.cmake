@@ -10,7 +10,8 @@ if(RODEO_SANITIZE)
 endif()
 
 add_custom_target(rodeo_installed
-  COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${RODEO_INSTALLED_DIR} > ${CMAKE_BINARY_DIR}/installed.log
+  COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${RODEO_INSTALLED_DIR} --component rodeo > ${CMAKE_BINARY_DIR}/installed.log
+  COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${RODEO_INSTALLED_DIR} --component dev >> ${CMAKE_BINARY_DIR}/installed.log
   COMMENT "Installing to ${RODEO_INSTALLED_DIR}" VERBATIM)
 add_dependencies(rodeo_installed rodeo rodeo_python)
 if(TARGET rodeo_command)
