@@ -57,8 +57,6 @@ Json json_in(const fs::path& file) {
   return *json;
 }
 
-std::string command_path() { return fs::read_symlink("/proc/self/exe"); }
-
 /// Runs both processes and returns their results. Throws SetupError, also if a chunk is not in any count.
 Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::path& directory) {
   const fs::path place = directory / fmt::format("{}-{}", point.what, point.value);
@@ -81,7 +79,7 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
                             return links == point.links;
                           },
                       .lack = "no router"});
-  const auto ended = run_program({command_path(), "readout", configuration.string(), "--json", report_file.string()}, true);
+  const auto ended = run_program({rodeo_command(), "readout", configuration.string(), "--json", report_file.string()}, true);
   if (!ended) throw SetupError(ended.error());
   if (*ended != 0)
     throw SetupError({"cli.part", fmt::format("the readout ended with {}", *ended), configuration.string(),
@@ -114,7 +112,7 @@ Json measure(const ChainPoint& point, const FigureSettings& settings, const fs::
 /// The capacity of the transport alone: bare pages, and the bytes on the wire for a chunk of this size.
 Json network_of(const FigureSettings& settings, std::uint32_t chunk_bytes, const fs::path& directory) {
   const fs::path file = directory / "transport.json";
-  const auto ended = run_program({command_path(), "bench", "transport", "--chunk-bytes", fmt::format("{}", chunk_bytes),
+  const auto ended = run_program({rodeo_command(), "bench", "transport", "--chunk-bytes", fmt::format("{}", chunk_bytes),
                                   "--seconds", fmt::format("{:.3f}", settings.seconds), "--json", file.string()},
                                  true);
   if (!ended) throw SetupError(ended.error());

@@ -26,7 +26,7 @@ constexpr auto kStep = 5ms;
 }  // namespace
 
 PartProcess::PartProcess(Settings settings) : settings_(std::move(settings)) {
-  std::vector<std::string> command{own_executable()};
+  std::vector<std::string> command{rodeo_command()};
   command.insert(command.end(), settings_.command.begin(), settings_.command.end());
   for (const std::string& one : settings_.overrides) command.insert(command.end(), {"--set", one});
   const base::UniqueFd log(::open(settings_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

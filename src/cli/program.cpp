@@ -34,6 +34,8 @@ std::filesystem::path own_executable() {
 
 std::filesystem::path command_directory() { return own_executable().parent_path(); }
 
+std::filesystem::path rodeo_command() { return command_directory() / "rodeo"; }
+
 std::optional<std::filesystem::path> find_beside(std::initializer_list<const char*> candidates) {
   std::error_code ignored;
   for (const char* candidate : candidates) {

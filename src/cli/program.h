@@ -16,6 +16,9 @@ std::filesystem::path own_executable();
 /// The folder of this binary.
 std::filesystem::path command_directory();
 
+/// The `rodeo` command: this binary, or the one beside it.
+std::filesystem::path rodeo_command();
+
 /// The first existing candidate; relative paths start beside the command.
 std::optional<std::filesystem::path> find_beside(std::initializer_list<const char*> candidates);
 

@@ -56,7 +56,7 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
   std::string path = package->parent_path().parent_path().string();
   if (const std::string before = environment("PYTHONPATH"); !before.empty()) path += ":" + before;
   setenv("PYTHONPATH", path.c_str(), 1);
-  setenv("RODEO", (command_directory() / "rodeo").c_str(), 1);
+  setenv("RODEO", rodeo_command().c_str(), 1);
   setenv("RODEO_REVISION", RODEO_REVISION, 1);
   if (base::log_level() == base::LogLevel::debug) setenv("RODEO_LOG", "debug", 1);
   std::vector<std::string> command{python_interpreter(), "-B", "-m"};
