@@ -217,6 +217,12 @@ void Command::describe() {
   for (const auto& verb : verbs_) verb->describe();
 }
 
+void Command::describe(std::string_view name) {
+  for (const auto& verb : verbs_) {
+    if (verb->name_ == name) verb->describe();
+  }
+}
+
 std::vector<std::string> Option::names() const { return split_names(names_); }
 
 const std::vector<std::unique_ptr<Option>>& common_options() {

@@ -125,6 +125,8 @@ class Command {
   bool has_action() const { return action_ != nullptr; }
   /// Calls the functions of described_by(), here and below. Not thread-safe.
   void describe();
+  /// describe() of the verb with this name only; nothing if there is none.
+  void describe(std::string_view name);
 
  private:
   friend class Parser;

@@ -70,7 +70,8 @@ void add_completion(Command& root) {
       .value_name("WORD");
   answer.run([options, &root]() -> Result<ExitCode> {
     base::set_log_level(base::LogLevel::off);
-    root.describe();
+    const std::vector<std::string>& words = options->words;
+    if (!words.empty()) root.describe(words[words.front() == "help" && words.size() > 1 ? 1 : 0]);
     print_answer(complete(root, options->words, &completion_values));
     return ExitCode::done;
   });
