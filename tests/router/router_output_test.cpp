@@ -97,7 +97,7 @@ TEST(RouterPrometheus, EverySampleHasHelpAndType) {
     }
   }
   EXPECT_THAT(text, HasSubstr("rodeo_router_chunks_wanted_total{router=\"felix\",reader=\"felix.1\"} 400\n"));
-  EXPECT_THAT(text, HasSubstr("# HELP rodeo_router_no_subscriber_total Chunks that"));
+  EXPECT_THAT(text, HasSubstr("# HELP rodeo_router_no_subscriber_total Chunks in no page: no subscriber"));
   EXPECT_THAT(text, HasSubstr("# HELP rodeo_router_link_bytes_total Bytes of the chunks of the link. [bytes]\n"));
   EXPECT_THAT(
       text, HasSubstr("rodeo_router_link_errors_total{router=\"felix\",reader=\"felix.0\",fid=\"0x1010000000800000\"} 1\n"));

@@ -143,7 +143,7 @@ TEST(Handshake, AnotherSecretIsRefused) {
   EXPECT_EQ(publisher.refused_with(), "transport.secret: the secrets of the subscriber and the publisher differ");
   ASSERT_TRUE(subscriber.error);
   EXPECT_EQ(subscriber.error->code, "transport.secret");
-  EXPECT_THAT(subscriber.error->what, HasSubstr("the publisher refuses the subscriber: the secret of the subscriber"));
+  EXPECT_THAT(subscriber.error->what, HasSubstr("the publisher refuses the subscriber: the secrets of the subscriber and"));
   for (const ControlMessage& message : publisher.said) EXPECT_FALSE(std::holds_alternative<ControlProof>(message));
 }
 
