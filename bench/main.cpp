@@ -1,5 +1,5 @@
-// The program rodeo-bench, which `rodeo bench` starts with its own arguments. `rodeo-bench describe` writes the tree of verbs for completion and
-// manual pages.
+// The program rodeo-bench, which `rodeo bench` starts with its own arguments. `rodeo-bench describe` writes the tree of
+// verbs for completion and manual pages.
 #include <string_view>
 
 #include "bench/bench.h"

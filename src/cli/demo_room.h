@@ -9,7 +9,7 @@
 
 namespace rodeo::cli {
 
-/// Writes the system file into the directory and runs python/rodeo/control/cli/demo.py, which runs the system for the time of
+/// Writes the system file into the directory and runs python/rodeo/control/cli/demo.py. This runs the system for the time of
 /// the options, reads the files back and writes the report. Returns the exit status. If Python packages are missing, it
 /// prints the command that installs them and starts nothing. Without --chain it then returns nullopt.
 Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, const DemoCard& card,

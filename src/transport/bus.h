@@ -78,7 +78,7 @@ struct BusReading {
   std::vector<Error> unreadable;  ///< one error for each file that was left out
 };
 
-/// A missing directory has no entries. Error transport.bus: it cannot be read. An entry may be stale: only a connection shows
+/// A missing directory has no entries. Error transport.bus: it cannot be read. An entry may be stale: a connection shows
 /// that its publisher lives.
 Result<BusReading> read_bus(const std::filesystem::path& bus);
 

@@ -1,4 +1,4 @@
-// Subscriber: receives some links of one publisher, for one stream. Finds the publisher, and finds it again if it disappears.
+// Subscriber: receives some links of one publisher, for one stream. Finds the publisher, also after it disappeared.
 #pragma once
 
 #include <chrono>

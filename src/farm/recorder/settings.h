@@ -1,4 +1,4 @@
-// The settings of one recorder as plain values. farm/recorder/plan.h makes them from a configuration; tests set them by hand.
+// The settings of one recorder as plain values. A configuration gives them (farm/recorder/plan.h), or a test sets them.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The settings of a supervisor as plain values. farm/supervisor/plan.h makes them from a configuration; tests set them by hand.
+// The settings of a supervisor as plain values. A configuration gives them (farm/supervisor/plan.h), or a test sets them.
 #pragma once
 
 #include <chrono>
