@@ -41,14 +41,14 @@ struct ServiceFacts {
 
 /// The facts of a plan; `ending` as above.
 template <typename Plan>
-ServiceFacts facts_of(const ProcessKind& kind, const Plan& plan, std::string ending) {
+ServiceFacts facts_of(const ProcessKind& kind, const Plan& plan, std::string_view ending) {
   return {.kind = kind,
           .name = plan.settings.name,
           .configuration_sha256 = plan.configuration_sha256,
           .control_socket = plan.control_socket,
           .metrics_listen = plan.metrics_listen,
           .stop_limit = plan.settings.stop_limit,
-          .ending = std::move(ending)};
+          .ending = std::string(ending)};
 }
 
 /// One thread calls all functions, in this order: prepare; hold and take_run, if the process is held; start; step until the
