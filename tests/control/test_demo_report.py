@@ -188,3 +188,11 @@ def test_a_restarted_supervisor_has_its_decisions_in_files(tmp_path):
     assert decided_in(tmp_path, {"s": {"events": {}}}, kinds) is None, "its report has all"
     write("s.2", decision(4, 0x7F))
     assert decided_in(tmp_path, lives, kinds) is None
+
+
+def test_without_the_report_of_the_card_its_dead_time_is_not_known():
+    told = reports()
+    told["card"] = None
+    report = report_of(told)
+    assert (report["dead_time_fraction"], report["offered_rate_hz"], report["trigger_rate_hz"]) == (None, None, None)
+    assert "- offered, - accepted, dead time not known" in demo_report.text(demo_report.judged(report, rows()))

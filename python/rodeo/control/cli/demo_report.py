@@ -39,9 +39,10 @@ def demo_report(name, processes, books, *, run, files, limited_by="", failure=""
     `files`: paths of its event files. `limited_by`: the stage seen during the run, or empty. `failure`: why the run failed, or empty."""
     readouts, cards = Reports(processes, "readout"), Reports(processes, "emulator")
     trigger = _at(cards.all[-1], "trigger") if cards.all else {}
-    offered, accepted = value(trigger, "offered") or 0, value(trigger, "accepted") or 0
+    offered, accepted = value(trigger, "offered"), value(trigger, "accepted")
     seconds = value(trigger, "offering_seconds")
-    dead_time = (offered - accepted) / offered if offered else 0.0
+    known = offered is not None and accepted is not None
+    dead_time = None if not known else (offered - accepted) / offered if offered else 0.0
     farm = bool(books.farm)
     report = _of_all(readouts) if farm else dict(readouts.all[-1]) if readouts.all else _of_all(readouts)
     report["run"] = {
@@ -51,15 +52,16 @@ def demo_report(name, processes, books, *, run, files, limited_by="", failure=""
         "condition": run["condition"],
         "failure": failure,
     }
-    report["offered_rate_hz"] = offered / seconds if seconds else None
-    report["trigger_rate_hz"] = accepted / seconds if seconds else None
+    report["offered_rate_hz"] = offered / seconds if known and seconds else None
+    report["trigger_rate_hz"] = accepted / seconds if known and seconds else None
     report["dead_time_fraction"] = dead_time
     report["chunks"] = {"sent": books.sent, "built": books.built, "lost": books.lost}
     report["limited_by"] = _limit(processes, dead_time, limited_by)
     report["cpu_seconds"] = _cpu(processes)
     report["files"] = files
     if not farm:
-        report["input"] = {**report["input"], "triggers": accepted, "vetoed": offered - accepted}
+        if known:
+            report["input"] = {**report["input"], "triggers": accepted, "vetoed": offered - accepted}
         return report
     recorders, nodes = Reports(processes, "recorder"), Reports(processes, "node")
     report["farm"] = {
@@ -161,8 +163,8 @@ def _cpu(processes):
 
 
 def _limit(processes, dead_time, seen):
-    """The stage that held back the trigger; `nothing` if the dead time is small."""
-    if dead_time < HARDLY:
+    """The stage that held back the trigger; `nothing` if the dead time is small. `dead_time` None: it is not known."""
+    if dead_time is not None and dead_time < HARDLY:
         return "nothing"
     stages = [(seen, "")]
     stages += [(_at(one, "limited_by"), f" of {name}") for name, kind, one in processes if kind == "readout"]
@@ -229,6 +231,7 @@ def text(report):
     processes = report.get("processes") or ()
     silent = [one["name"] for one in processes if not one["reported"]]
     bad = [f"{one['name']} {one['condition']}" for one in processes if one["condition"] not in (None, "GOOD")]
+    dead = "not known" if report["dead_time_fraction"] is None else f"{report['dead_time_fraction'] * 100:.2f} %"
     lost = ", ".join(f"{reason} {count}" for reason, count in chunks["lost"].items()) or "0"
     known = chunks["sent"] is not None and chunks["built"] is not None
     right = not known or chunks["sent"] == chunks["built"] + sum(chunks["lost"].values())
@@ -238,7 +241,7 @@ def text(report):
     lines += [f"  no report   of {', '.join(silent)}"] if silent else []
     lines += [
         f"  triggers    {rate(report['offered_rate_hz'])} offered, {rate(report['trigger_rate_hz'])} accepted, "
-        f"dead time {report['dead_time_fraction'] * 100:.2f} %",
+        f"dead time {dead}",
         f"  chunks      {_known(chunks['sent'])} sent = {_known(chunks['built'])} in fragments + lost: {lost}{'' if right else wrong}",
         f"  bytes       {bytes_['in']} in = {bytes_['built']} built + {sum(bytes_['lost'].values())} lost"
         + ("" if bytes_.get("adds_up", True) else wrong),
