@@ -28,18 +28,18 @@ using settings::Json;
 struct ServiceFacts {
   ProcessKind kind;
   std::string name;
-  std::string configuration_sha256;  ///< of the whole configuration
+  std::string configuration_sha256;  ///< covers the whole configuration
   bool control_socket = true;
-  std::string metrics_listen = {};            ///< empty: no metrics over HTTP
-  std::vector<std::string> directories = {};  ///< for files: the metrics include their free space
+  std::string metrics_listen = {};            ///< empty if the process serves no metrics
+  std::vector<std::string> directories = {};  ///< where files go; the metrics show the free space there
   std::chrono::nanoseconds stop_limit = kStopLimit;
-  std::string ending;  ///< what stop() does, for the user: "the input stops, ..."
+  std::string ending;  ///< tells the user what stop() does: "the input stops, ..."
   std::string aborted = "what is not written yet is lost";
   /// prepare() may take seconds: a signal then ends the process at once, and a held process answers requests.
   bool long_prepare = false;
 };
 
-/// The facts of a plan; `ending` as above.
+/// The facts of a plan. `ending` tells the user what stop() does.
 template <typename Plan>
 ServiceFacts facts_of(const ProcessKind& kind, const Plan& plan, std::string_view ending) {
   return {.kind = kind,
@@ -57,9 +57,9 @@ class Service {
  public:
   struct Report {
     Json json;
-    std::string text;  ///< some lines for a terminal
+    std::string text;  ///< printed on the terminal
     Result<ExitCode> exit = ExitCode::done;
-    std::function<void()> afterwards = {};  ///< of an aborted run: work that may block, done once the report is written
+    std::function<void()> afterwards = {};  ///< called after the report of an aborted run is written; may block
   };
 
   explicit Service(ServiceFacts facts) : facts_(std::move(facts)) {}
@@ -69,7 +69,7 @@ class Service {
 
   /// Makes everything that the run needs. Throws SetupError.
   virtual void prepare() = 0;
-  /// The run will come with take_run().
+  /// Waits for take_run() from now on.
   virtual void hold() {}
   /// Takes a run from the request that starts it. If it returns an error or throws, the service waits for another run.
   virtual Result<void> take_run(std::uint32_t, const Json&) { return {}; }
@@ -90,16 +90,16 @@ class Service {
   virtual Phase phase() const = 0;
   /// The time that --seconds limits.
   virtual double seconds(double since_start) const { return since_start; }
-  /// The end of the run. `aborted`: threads still work, and the process exits without destructors.
+  /// Makes the report of the run. `aborted`: threads still work, and the process exits without destructors.
   virtual Report conclude(bool aborted) = 0;
 
   /// The answer to `status`, without its members `process` and `standing`. Also before prepare().
   virtual Json status(const Json& request) = 0;
-  /// Further commands of the control socket, for people: ", slow_disk".
+  /// Lists the further commands of the control socket for an error text: ", slow_disk".
   virtual std::string_view commands() const { return ""; }
-  /// Nothing: the command is unknown.
+  /// Answers one of commands(); returns nothing for any other.
   virtual std::optional<Result<Json>> command(const std::string&, const Json&) { return std::nullopt; }
-  /// Text that stays on the screen.
+  /// Returns new messages, which stay on the screen.
   virtual std::vector<std::string> take_messages() { return {}; }
   /// The parts that have something to do now, and what they wait for.
   virtual std::vector<WatchedPart> watched() = 0;
