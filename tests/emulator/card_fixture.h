@@ -8,10 +8,13 @@
 #include <memory>
 #include <thread>
 
+#include "base/named_counters.h"
 #include "emulator/emulator.h"
 #include "emulator/vfio_client.h"
 
 namespace rodeo::test {
+
+using base::counter_value;
 
 class CardTest : public ::testing::Test {
  protected:

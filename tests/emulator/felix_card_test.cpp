@@ -90,12 +90,7 @@ TEST_F(FelixCardTest, WhatAnEndCutsOffIsCountedAndNotSent) {
   prover.prove(host.take());
   prover.finish();
   const auto report = emulator_->report();
-  const auto counter = [&](std::string_view name) {
-    for (const auto& [one, value] : report.functions[0].counters) {
-      if (one == name) return value;
-    }
-    return std::uint64_t{0};
-  };
+  const auto counter = [&](std::string_view name) { return counter_value(report.functions[0].counters, name); };
   EXPECT_EQ(prover.wrong() + prover.gaps(), 0U);
   EXPECT_EQ(report.functions[0].chunks, prover.chunks());
   EXPECT_GT(counter("triggers_cut_off"), 0U);
@@ -108,13 +103,7 @@ TEST_F(FelixCardTest, ChunksInBlocksThatAreLostWereNotSent) {
   start(settings(card));
   FelixHost host(socket(), 1 << 20);
   FelixProver prover(elinks(2, 3), {}, 1);
-  const auto counter = [&](std::string_view name) {
-    const auto report = emulator_->report();
-    for (const auto& [one, value] : report.functions[0].counters) {
-      if (one == name) return value;
-    }
-    return std::uint64_t{0};
-  };
+  const auto counter = [&](std::string_view name) { return counter_value(emulator_->report().functions[0].counters, name); };
   const auto read_until = [&](auto condition) {
     return wait_until([&] {
       prover.prove(host.take());
@@ -323,7 +312,7 @@ TEST_F(FelixCardTest, ADescriptorThatPointsNowhereIsNotBegun) {
   host.at(felix::reg("dma_enable")) = 1;
   ASSERT_TRUE(wait_until([&] { return host.at(felix::reg("dma_enable")) == 0; }));
   EXPECT_EQ(host.at(felix::reg("dma_status")) & 1U, 1U);
-  EXPECT_EQ(emulator_->report().functions[0].counters.front().name, "bad_descriptors");
+  EXPECT_EQ(counter_value(emulator_->report().functions[0].counters, "bad_descriptors"), 1U);
   EXPECT_TRUE(host.enable());
 }
 
@@ -338,8 +327,7 @@ TEST_F(FelixCardTest, PacketsThatAreTooLongForTheHostAreNotSent) {
   host.at(felix::reg("dma_control")) = felix::kWrapAround.mask() | 256 / 4;
   host.at(felix::reg("dma_enable")) = 1;
   ASSERT_TRUE(wait_until([&] { return host.at(felix::reg("dma_enable")) == 0; }));
-  const auto counters = emulator_->report().functions[0].counters;
-  EXPECT_TRUE(std::ranges::any_of(counters, [](const NamedCounter& one) { return one.name == "long_packets"; }));
+  EXPECT_GT(counter_value(emulator_->report().functions[0].counters, "long_packets"), 0U);
   host.at(felix::reg("dma_control")) = felix::kWrapAround.mask() | 128 / 4;
   host.at(felix::reg("dma_enable")) = 1;
   EXPECT_TRUE(wait_until([&] { return (host.at(felix::reg("dma_status")) & 1U) == 0; }));
@@ -389,9 +377,7 @@ TEST_F(FelixCardTest, AReadPointerThatIsNowhereInTheMemoryFreesNothing) {
       wait_until([&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; }));
   EXPECT_TRUE(std::ranges::all_of(std::span(host.memory.data(), host.memory.size()),
                                   [](std::byte b) { return b == std::byte{0x5a}; }));
-  const NamedCounter counter = emulator_->report().functions[0].counters.front();
-  EXPECT_EQ(counter.name, "bad_read_pointers");
-  EXPECT_EQ(counter.value, 1u);
+  EXPECT_EQ(counter_value(emulator_->report().functions[0].counters, "bad_read_pointers"), 1U);
   host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova;
   EXPECT_TRUE(wait_until([&] { return host.position() > FelixHost::kIova + 65536; }));
 }
@@ -460,7 +446,7 @@ TEST_F(FelixCardTest, LinksCarryNoMoreThanTheirSpeedAndTheRestIsDeadTime) {
   EXPECT_GT(report.trigger.vetoed_busy, report.trigger.accepted) << "five times as many are offered";
   EXPECT_EQ(report.trigger.busy_follower, "felix:0");
   EXPECT_EQ(prover.gaps() + prover.wrong(), 0U) << "nothing is truncated or lost";
-  EXPECT_EQ(report.functions[0].counters.back().name, "link_occupied_us");
+  EXPECT_GT(counter_value(report.functions[0].counters, "link_occupied_us"), 0U);
 }
 
 TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
@@ -473,11 +459,7 @@ TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
     ASSERT_EQ(::ftruncate(host.memory.fd(), 4096), 0);
     ASSERT_TRUE(wait_until([&] {
       host.give_back(host.position());
-      const auto report = emulator_->report();
-      for (const auto& [name, value] : report.functions[0].counters) {
-        if (name == "maps_lost" && value == 1) return true;
-      }
-      return false;
+      return counter_value(emulator_->report().functions[0].counters, "maps_lost") == 1;
     }));
   }
   ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 1; }));
@@ -519,12 +501,7 @@ TEST_F(FelixCardTest, UnmappingWaitsForNothingAndIsFinal) {
   ASSERT_TRUE(host.disable());
   ASSERT_TRUE(wait_until([&] { return !emulator_->report().functions[0].running; }));
   const auto function = emulator_->report().functions[0];
-  const auto counter = [&](std::string_view name) {
-    for (const auto& [one, value] : function.counters) {
-      if (one == name) return value;
-    }
-    return std::uint64_t{0};
-  };
+  const auto counter = [&](std::string_view name) { return counter_value(function.counters, name); };
   EXPECT_GT(counter("chunks_unmapped"), 0U);
   EXPECT_GT(counter("dma_faults"), 0U);
   EXPECT_EQ(6 * function.triggers, function.chunks + counter("chunks_unmapped") + counter("chunks_cut_off"));

@@ -16,10 +16,7 @@ class RemovalTest : public CardTest {
   static std::vector<std::uint16_t> elinks() { return {0, 1, 2, 64, 65, 66}; }
 
   static std::uint64_t counter(const emulator::FunctionReport& function, std::string_view name) {
-    for (const auto& [one, value] : function.counters) {
-      if (one == name) return value;
-    }
-    return 0;
+    return counter_value(function.counters, name);
   }
 
   static void run(FelixHost& host, FelixProver& prover, std::uint64_t chunks) {

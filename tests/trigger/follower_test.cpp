@@ -12,6 +12,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/named_counters.h"
 #include "base/runtime_dir.h"
 #include "trigger/server.h"
 
@@ -122,10 +123,7 @@ class TriggerFollowing : public ::testing::TestWithParam<const char*> {
   std::uint64_t counter(std::string_view name) const {
     TriggerReport report;
     server_->report(report);
-    for (const auto& [one, value] : report.counters) {
-      if (one == name) return value;
-    }
-    return 0;
+    return base::counter_value(report.counters, name);
   }
 
   TriggerConnection connect() const {
