@@ -238,7 +238,8 @@ void add_dma(Command& bench) {
   dma.option("--error-file", options->error_file, "Write the first 10000 errors to this file").value_name("FILE");
   dma.output(options->format);
   dma.json_file(options->json);
-  dma.paragraph("Errors end in exit status 7. docs/card-tools.md lists the options of bench-dma and their counterparts.");
+  dma.paragraph(
+      "Errors end in exit status 7. docs/reference/card-tools.md lists the options of bench-dma and their counterparts.");
   dma.run([options] { return bench_dma(*options); });
 }
 

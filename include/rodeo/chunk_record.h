@@ -1,5 +1,5 @@
 // The chunk record: the form of a chunk in a fragment's ROD data, with its sizes, writer and reader
-// (docs/formats/rod-data.md).
+// (docs/reference/formats/rod-data.md).
 #pragma once
 
 #include <cstddef>

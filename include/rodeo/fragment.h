@@ -50,7 +50,7 @@ class Fragment {
   // Identity
   Sequence sequence = 0;
   std::uint64_t global_id =
-      0;      ///< the same for all fragments of an event; never repeats within a run (docs/formats/identifiers.md)
+      0;      ///< the same for all fragments of an event; never repeats within a run (docs/reference/formats/identifiers.md)
   L1Id l1id;  ///< the front-ends' count: repeats after 2^24 events without a reset
   SourceId source_id;
   std::uint16_t bcid = 0;

@@ -1,5 +1,5 @@
 // Sends messages to front-ends, for programs, through a router that has their cards (`rodeo route`,
-// docs/protocols/front-ends.md).
+// docs/reference/protocols/front-ends.md).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // Strong identifiers of links, sources of fragments, and triggers, used everywhere outside the hot path.
-// Layouts: ATLAS FELIX identifier (FID) version 1 and raw event format v5; see docs/formats/identifiers.md.
+// Layouts: ATLAS FELIX identifier (FID) version 1 and raw event format v5; see docs/reference/formats/identifiers.md.
 #pragma once
 
 #include <compare>

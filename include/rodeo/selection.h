@@ -55,7 +55,7 @@ struct EventRob {
 
 /// The event as a selection sees it. Valid during the call; read only.
 struct WholeEvent {
-  std::uint64_t global_id = 0;  ///< never repeats within a run (docs/formats/identifiers.md)
+  std::uint64_t global_id = 0;  ///< never repeats within a run (docs/reference/formats/identifiers.md)
   L1Id l1id = {};
   std::uint32_t run_number = 0;
   std::uint16_t lumi_block = 0;

@@ -1,5 +1,5 @@
 // The log for programs: JSON lines in the file that RODEO_LOG_JSON names, in addition to the lines for people
-// (docs/protocols/logs.md).
+// (docs/reference/protocols/logs.md).
 #pragma once
 
 #include <cstdint>

@@ -126,9 +126,10 @@ Result<void> Card::check_map() const {
   const std::uint16_t version = found_.register_map.value_or(map_version_.value_or(0));
   return std::unexpected(Error{
       "card.unknown_map", fmt::format("its register map {}.{} is not known", version >> 8, version & 0xff), address().text(),
-      fmt::format("if the card has the registers of map {}, use --register-map {} (docs/card-registers.md); reading by "
-                  "address needs no map",
-                  felix::kRegisterMapName, felix::kRegisterMapName)});
+      fmt::format(
+          "if the card has the registers of map {}, use --register-map {} (docs/reference/card-registers.md); reading by "
+          "address needs no map",
+          felix::kRegisterMapName, felix::kRegisterMapName)});
 }
 
 /// The registers of BAR 0 and the map version have the same place in every map.

@@ -27,7 +27,7 @@ std::string& asked_register_map() {
 
 void add_register_map(Command& verb) {
   verb.option("--register-map", asked_register_map(),
-              "FELIX: use this register map, not the one that the card names (docs/card-registers.md)")
+              "FELIX: use this register map, not the one that the card names (docs/reference/card-registers.md)")
       .value_name("MAP");
 }
 
@@ -206,7 +206,7 @@ Command& add_card(Command& root) {
   card.example("rodeo card list", "every card of this host, including emulated ones")
       .example("rodeo card status --id '#0'", "its links")
       .example("rodeo card reg read --id '#0' temperature", "a register by name")
-      .paragraph("docs/card-tools.md lists the verb for each of ReadoutCard's programs.");
+      .paragraph("docs/reference/card-tools.md lists the verb for each of ReadoutCard's programs.");
   add_card_list(card);
   add_card_config(card);
   add_card_monitor(card);

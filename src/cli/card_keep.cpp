@@ -1,4 +1,4 @@
-// `rodeo card keep`: a process that holds real cards open for all other processes (docs/protocols/keeper.md).
+// `rodeo card keep`: a process that holds real cards open for all other processes (docs/reference/protocols/keeper.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// `rodeo events`: shows the events of a running readout in another terminal (docs/formats/sampling.md).
+// `rodeo events`: shows the events of a running readout in another terminal (docs/reference/formats/sampling.md).
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

@@ -42,7 +42,7 @@ struct NetLabOptions {
 constexpr double kRateScale = 0.001;  // default for a preset
 constexpr double kSizeScale = 0.1;
 
-/// The laboratory without a preset, as the method section of docs/network-laboratory.md defines it.
+/// The laboratory without a preset, as the method section of docs/explanation/network-laboratory.md defines it.
 Settings small_laboratory(const Settings& defaults) {
   Settings settings = defaults;
   settings.topology.readouts = 8;
@@ -293,12 +293,12 @@ void add_net_lab(Command& net) {
   lab.option("--repeats", options->defaults.repeats, "Number of runs without a veto");
   lab.option("--hosts", options->hosts, "List of real hosts instead of namespaces").value_name("FILE");
   lab.option("--agent", options->agent, "The rodeo command on the hosts").value_name("PATH");
-  lab.option(
-         "--load", options->load,
-         "Source of the load: a program (docs/network-laboratory.md), or `farm`: real readouts, supervisor and filter nodes")
+  lab.option("--load", options->load,
+             "Source of the load: a program (docs/explanation/network-laboratory.md), or `farm`: real readouts, supervisor "
+             "and filter nodes")
       .value_name("PROGRAM");
   lab.option("--driver", options->driver,
-             "Driver that sets the switch's buffer: linux, or a program (docs/network-laboratory.md)")
+             "Driver that sets the switch's buffer: linux, or a program (docs/explanation/network-laboratory.md)")
       .value_name("NAME");
   lab.option("--driver-option", options->driver_options, "KEY=VALUE for the driver; repeatable");
   lab.option("--prometheus", options->prometheus, "Time series of the network during the runs, from this server")

@@ -1,4 +1,5 @@
-// Counts the fate of the chunks of a FELIX card: sent, or lost for a named reason (docs/emulator.md, "What is lost").
+// Counts the fate of the chunks of a FELIX card: sent, or lost for a named reason (docs/reference/emulator.md, "What is
+// lost").
 #pragma once
 
 #include <array>

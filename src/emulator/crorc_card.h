@@ -1,5 +1,5 @@
 // A C-RORC: six channels of one link each, one superpage in flight, reports in the host's memory (card_registers/crorc.h,
-// docs/emulator.md).
+// docs/reference/emulator.md).
 #pragma once
 
 #include <array>

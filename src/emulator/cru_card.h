@@ -1,4 +1,4 @@
-// A CRU endpoint: superpages by link, a size FIFO, heartbeat frames (card_registers/cru.h, docs/emulator.md).
+// A CRU endpoint: superpages by link, a size FIFO, heartbeat frames (card_registers/cru.h, docs/reference/emulator.md).
 #pragma once
 
 #include <array>

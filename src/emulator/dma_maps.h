@@ -32,7 +32,7 @@ class DmaMaps {
   /// Removes the client and all memory that it lent.
   void remove_client(ClientId client);
 
-  // The functions return 0 or an errno (docs/protocols/vfio-user.md). They wait until the current Use ends.
+  // The functions return 0 or an errno (docs/reference/protocols/vfio-user.md). They wait until the current Use ends.
   int map(ClientId client, const formats::vfio_user::DmaMap& map, const base::UniqueFd& fd);
   int unmap(ClientId client, std::uint64_t address, std::uint64_t bytes);
   int unmap_all(ClientId client);

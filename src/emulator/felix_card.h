@@ -1,5 +1,5 @@
 // A FELIX FLX-712 endpoint: circular DMA by positions in plain memory, blocks of provable chunks (card_registers/felix.h,
-// docs/emulator.md).
+// docs/reference/emulator.md).
 #pragma once
 
 #include <array>

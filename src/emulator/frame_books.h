@@ -1,4 +1,5 @@
-// Counts the fate of a link's heartbeat frames: sent, or lost for a named reason (docs/emulator.md, "What is lost").
+// Counts the fate of a link's heartbeat frames: sent, or lost for a named reason (docs/reference/emulator.md, "What is
+// lost").
 #pragma once
 
 #include <cstdint>

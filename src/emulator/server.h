@@ -1,4 +1,4 @@
-// A vfio-user server for one function: any number of clients, none of them trusted (docs/protocols/vfio-user.md).
+// A vfio-user server for one function: any number of clients, none of them trusted (docs/reference/protocols/vfio-user.md).
 #pragma once
 
 #include <array>

@@ -173,7 +173,7 @@ Json link_json(const trigger::TriggerReport& trigger) {
                        {"why", link.why}});
 }
 
-/// The report as `rodeo emulate --json` writes it (docs/emulator.md).
+/// The report as `rodeo emulate --json` writes it (docs/reference/emulator.md).
 Json report_json(const EmulatorReport& report) {
   const trigger::TriggerReport& trigger = report.trigger;
   Json json = Json::object({

@@ -1,5 +1,5 @@
-// One client's vfio-user session: bytes and descriptors in, replies out (docs/protocols/vfio-user.md). It has no socket, so
-// that a fuzzer can send anything.
+// One client's vfio-user session: bytes and descriptors in, replies out (docs/reference/protocols/vfio-user.md). It has no
+// socket, so that a fuzzer can send anything.
 #pragma once
 
 #include <array>

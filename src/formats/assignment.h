@@ -1,4 +1,4 @@
-// Messages of the service `assignments`, between filter nodes and their supervisor (docs/formats/assignments.md).
+// Messages of the service `assignments`, between filter nodes and their supervisor (docs/reference/formats/assignments.md).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// FELIX to-host blocks: header and trailer layouts of the three families (docs/formats/felix-blocks.md).
+// FELIX to-host blocks: header and trailer layouts of the three families (docs/reference/formats/felix-blocks.md).
 #pragma once
 
 #include <cstddef>

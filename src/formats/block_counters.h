@@ -1,5 +1,5 @@
 // The counters of a block decoder: the names under which faults of FELIX blocks are reported
-// (docs/formats/felix-blocks.md, "Reading").
+// (docs/reference/formats/felix-blocks.md, "Reading").
 #pragma once
 
 #include <algorithm>

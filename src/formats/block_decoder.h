@@ -1,4 +1,4 @@
-// Turns FELIX blocks of many interleaved E-links into chunk runs (docs/formats/felix-blocks.md, "Reading").
+// Turns FELIX blocks of many interleaved E-links into chunk runs (docs/reference/formats/felix-blocks.md, "Reading").
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Puts the chunks of one E-link into FELIX blocks, as a card's firmware does (docs/formats/felix-blocks.md).
+// Puts the chunks of one E-link into FELIX blocks, as a card's firmware does (docs/reference/formats/felix-blocks.md).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Records of EventStorage data files: writes v6; reads v6, v5 and v2 (docs/formats/eventstorage-file.md).
+// Records of EventStorage data files: writes v6; reads v6, v5 and v2 (docs/reference/formats/eventstorage-file.md).
 #pragma once
 
 #include <array>

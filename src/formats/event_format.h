@@ -1,4 +1,4 @@
-// Constants of the ATLAS raw event format (eformat v5; v4 is read too). Specified in docs/formats/event.md.
+// Constants of the ATLAS raw event format (eformat v5; v4 is read too). Specified in docs/reference/formats/event.md.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // A full event around one fragment, without copying its data: the bytes before and after the fragment's parts, and the
-// checksums. This is the file writer's hot path; layouts in docs/formats/event.md.
+// checksums. This is the file writer's hot path; layouts in docs/reference/formats/event.md.
 //
 //   head: event header | ROB header | ROD header (| ROD status)     parts of the fragment
 //   tail: (ROD status |) ROD trailer (| ROB checksum) (| event checksum)

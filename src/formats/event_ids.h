@@ -1,5 +1,5 @@
 // The rule for the two ids of an event: the extended L1 id in its headers, and the global id, which never repeats within a
-// run (docs/formats/identifiers.md, "Global ids").
+// run (docs/reference/formats/identifiers.md, "Global ids").
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The index of an event file, stored beside it: the place of each data block, and the L1 id of its event
-// (docs/formats/event-index.md).
+// (docs/reference/formats/event-index.md).
 #pragma once
 
 #include <cstdint>

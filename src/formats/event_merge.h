@@ -1,5 +1,5 @@
-// Builds one event from several events with its fragments, as in the files of several readouts (docs/data-files.md, "One
-// event from several files").
+// Builds one event from several events with its fragments, as in the files of several readouts (docs/how-to/data-files.md,
+// "One event from several files").
 #pragma once
 
 #include <cstddef>

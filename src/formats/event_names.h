@@ -1,4 +1,4 @@
-// Names for the numbers in events: subdetectors, status bits, types. Sources and gaps in docs/formats/event.md.
+// Names for the numbers in events: subdetectors, status bits, types. Sources and gaps in docs/reference/formats/event.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The service `events`: requests of a filter node to a recorder, and the answers (docs/formats/event-records.md).
+// The service `events`: requests of a filter node to a recorder, and the answers (docs/reference/formats/event-records.md).
 #pragma once
 
 #include <cstddef>

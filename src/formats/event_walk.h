@@ -17,7 +17,7 @@ namespace rodeo::formats {
 /// The checks in addition to those of the structure.
 struct EventChecks {
   bool chunk_records =
-      true;  ///< the ROD data are Rodeo's (docs/formats/rod-data.md); in events of other writers only fragments are visited
+      true;  ///< the ROD data are Rodeo's (docs/reference/formats/rod-data.md); in events of other writers only fragments are visited
   bool checksums = true;  ///< Adler-32 of event and ROBs, if present
 };
 

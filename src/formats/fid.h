@@ -1,4 +1,4 @@
-// FELIX identifiers as text, and as a card's 11-bit E-link numbers (docs/formats/identifiers.md).
+// FELIX identifiers as text, and as a card's 11-bit E-link numbers (docs/reference/formats/identifiers.md).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Free strings that protect Rodeo's own event files: a CRC-32 over the whole file, and the rule of provable payload.
-// Defined by Rodeo, not by ATLAS; foreign readers ignore them. Specified in docs/formats/eventstorage-file.md.
+// Defined by Rodeo, not by ATLAS; foreign readers ignore them. Specified in docs/reference/formats/eventstorage-file.md.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ inline constexpr std::string_view kWholeEventsKey = "Rodeo-Events";
 /// In a file of merged or filtered events: the sources and conditions.
 inline constexpr std::string_view kMergedKey = "Rodeo-Merged";
 inline constexpr std::string_view kFilteredKey = "Rodeo-Filtered";
-/// "Rodeo-Ids=global LAYOUT": global ids never repeat within the run (docs/formats/identifiers.md); LAYOUT is the text of
-/// IdLayout::text() and says how L1 ids count. A farm's files have no layout.
+/// "Rodeo-Ids=global LAYOUT": global ids never repeat within the run (docs/reference/formats/identifiers.md); LAYOUT is the
+/// text of IdLayout::text() and says how L1 ids count. A farm's files have no layout.
 inline constexpr std::string_view kIdsKey = "Rodeo-Ids";
 inline constexpr std::string_view kGlobalIds = "global";
 /// One string for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.

@@ -1,4 +1,4 @@
-// Requests to a readout that keeps fragments, and its answers (docs/formats/fragment-requests.md).
+// Requests to a readout that keeps fragments, and its answers (docs/reference/formats/fragment-requests.md).
 #pragma once
 
 #include <cstddef>

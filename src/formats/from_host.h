@@ -1,4 +1,4 @@
-// Messages to front-ends in the packets of a FELIX card, 32 bytes each (docs/formats/from-host-packets.md).
+// Messages to front-ends in the packets of a FELIX card, 32 bytes each (docs/reference/formats/from-host-packets.md).
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The name of a link to a front-end: the FID of the link with the direction bit set and, for a CRU, a protocol
-// (docs/protocols/front-ends.md).
+// (docs/reference/protocols/front-ends.md).
 #pragma once
 
 #include <cstdint>

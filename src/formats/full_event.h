@@ -1,4 +1,5 @@
-// Full event: the header of a whole event around its ROBs; writes v5, reads v5 and v4 (docs/formats/event.md, "Full event").
+// Full event: the header of a whole event around its ROBs; writes v5, reads v5 and v4 (docs/reference/formats/event.md,
+// "Full event").
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Checks of event headers in an event file: a CRC-16 for each, in a record after a group of events
-// (docs/formats/eventstorage-file.md, "Checks of event headers").
+// (docs/reference/formats/eventstorage-file.md, "Checks of event headers").
 #pragma once
 
 #include <cstddef>

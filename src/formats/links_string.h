@@ -1,4 +1,4 @@
-// Parses the free string with the links of a ROB (docs/formats/eventstorage-file.md).
+// Parses the free string with the links of a ROB (docs/reference/formats/eventstorage-file.md).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Control messages over TCP: subscribers and publishers, senders and routers, requesters and repliers
-// (docs/formats/network-control.md).
+// (docs/reference/formats/network-control.md).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Pages of chunk runs in network format (docs/formats/network-page.md).
+// Pages of chunk runs in network format (docs/reference/formats/network-page.md).
 #pragma once
 
 #include <cstddef>

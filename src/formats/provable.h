@@ -1,5 +1,5 @@
 // Provable payload: every byte is a pure function of (seed, link, trigger, size, position), so that any process can check it
-// without other information. Specified in docs/formats/provable-payload.md.
+// without other information. Specified in docs/reference/formats/provable-payload.md.
 //
 // Chunk layout (little-endian):
 //   bytes 0..3   extended L1 id            bytes 4..5  BCID (12 bits)

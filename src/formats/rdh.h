@@ -1,4 +1,5 @@
-// The raw data header (RDH) of ALICE, versions 6 and 7: 64 bytes before the payload of every page (docs/formats/rdh.md).
+// The raw data header (RDH) of ALICE, versions 6 and 7: 64 bytes before the payload of every page
+// (docs/reference/formats/rdh.md).
 #pragma once
 
 #include <array>

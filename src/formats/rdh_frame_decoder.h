@@ -1,5 +1,5 @@
-// Groups the RDH pages of superpages into chunks: heartbeat frames, or whole time frames (docs/formats/rdh.md, "From pages
-// to chunks").
+// Groups the RDH pages of superpages into chunks: heartbeat frames, or whole time frames (docs/reference/formats/rdh.md,
+// "From pages to chunks").
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Provable payload in RDH pages: emulated cards send it, any process can check it (docs/formats/rdh.md, "Provable payload").
+// Provable payload in RDH pages: emulated cards send it, any process can check it (docs/reference/formats/rdh.md, "Provable
+// payload").
 #pragma once
 
 #include <cstddef>

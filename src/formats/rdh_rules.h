@@ -1,5 +1,5 @@
 // Rules that differ between detectors with RDH pages, learnt from the pages: which pages a packet counter counts, and the
-// number of orbits between two heartbeat frames (docs/formats/rdh.md, "Rules that are learnt").
+// number of orbits between two heartbeat frames (docs/reference/formats/rdh.md, "Rules that are learnt").
 #pragma once
 
 #include <algorithm>

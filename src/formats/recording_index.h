@@ -1,5 +1,5 @@
 // The index of a recording, stored beside it: its chunks grouped to events, and the place of each piece
-// (docs/formats/event-index.md).
+// (docs/reference/formats/event-index.md).
 #pragma once
 
 #include <cstdint>

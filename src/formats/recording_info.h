@@ -1,5 +1,5 @@
 // The contents of a recording of FELIX blocks: format, E-links, chunks, and whether it is sound
-// (docs/formats/felix-blocks.md, "Recordings").
+// (docs/reference/formats/felix-blocks.md, "Recordings").
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Requests and replies in network format: messages in pieces of at most one page (docs/formats/request-reply.md).
+// Requests and replies in network format: messages in pieces of at most one page (docs/reference/formats/request-reply.md).
 #pragma once
 
 #include <array>

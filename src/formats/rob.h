@@ -1,4 +1,4 @@
-// ROB fragment: the wrapping of one ROD in an event (docs/formats/event.md, "ROB").
+// ROB fragment: the wrapping of one ROD in an event (docs/reference/formats/event.md, "ROB").
 #pragma once
 
 #include <cstdint>

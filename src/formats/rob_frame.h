@@ -1,5 +1,5 @@
 // A ROB around one fragment, without copying its data: the bytes before and after the fragment's parts
-// (docs/formats/event.md).
+// (docs/reference/formats/event.md).
 //
 //   head: ROB header | ROD header (| ROD status)     parts of the fragment
 //   tail: (ROD status |) ROD trailer (| ROB checksum)

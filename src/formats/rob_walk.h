@@ -1,4 +1,5 @@
-// Finds the ROBs in a message that lies in pieces, without copying them (docs/formats/fragment-requests.md, FETCH).
+// Finds the ROBs in a message that lies in pieces, without copying them (docs/reference/formats/fragment-requests.md,
+// FETCH).
 #pragma once
 
 #include <cstddef>

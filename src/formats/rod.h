@@ -1,4 +1,4 @@
-// ROD fragment: the data of one event from one readout driver (docs/formats/event.md, "ROD").
+// ROD fragment: the data of one event from one readout driver (docs/reference/formats/event.md, "ROD").
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct RodView {
   StatusPosition status_position = StatusPosition::before_data;
 };
 
-/// The contents of Rodeo's status words on absent links (docs/formats/event.md, "Missing and removed links").
+/// The contents of Rodeo's status words on absent links (docs/reference/formats/event.md, "Missing and removed links").
 struct AbsentLinks {
   std::uint32_t missing = 0;
   WordView listed;  ///< link ids of the first missing links

@@ -1,4 +1,5 @@
-// ROD data in Rodeo's format: chunk records, each a 2-word header and the chunk's bytes (docs/formats/rod-data.md).
+// ROD data in Rodeo's format: chunk records, each a 2-word header and the chunk's bytes
+// (docs/reference/formats/rod-data.md).
 #pragma once
 
 #include <cstddef>

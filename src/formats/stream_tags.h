@@ -1,4 +1,5 @@
-// Stream tags: the data streams of an event, as text packed into words of the event header (docs/formats/event.md).
+// Stream tags: the data streams of an event, as text packed into words of the event header
+// (docs/reference/formats/event.md).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Checks the superpages of a CRU or C-RORC, like ReadoutCard's acceptance test and beyond: RDH sizes, packet counters,
-// heartbeat frames without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages").
-// Learns rules that differ between detectors.
+// heartbeat frames without a gap, alignment of time frames, payload patterns (docs/reference/formats/rdh.md, "Checking
+// superpages"). Learns rules that differ between detectors.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Files of superpages, as a CRU or C-RORC wrote them (`rodeo card bench dma --to-file`): their contents, and whether they
-// are sound (docs/formats/rdh.md, "Dumps").
+// are sound (docs/reference/formats/rdh.md, "Dumps").
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The triggers of a system: the time of each, and the L1 ids of the accepted ones (docs/emulator.md, "Triggers").
+// The triggers of a system: the time of each, and the L1 ids of the accepted ones (docs/reference/emulator.md, "Triggers").
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// TTC-to-host packets: the trigger's own list of L1 ids (docs/formats/ttc-packet.md).
+// TTC-to-host packets: the trigger's own list of L1 ids (docs/reference/formats/ttc-packet.md).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The messages of the vfio-user protocol in both directions: a driver and a PCI card that is a process
-// (docs/protocols/vfio-user.md).
+// (docs/reference/protocols/vfio-user.md).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The header of an event that was built from the ROBs of many readouts, and the marks of missing ROBs in it
-// (docs/formats/event.md).
+// (docs/reference/formats/event.md).
 #pragma once
 
 #include <cstddef>

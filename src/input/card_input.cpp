@@ -398,7 +398,7 @@ CardInputSettings CardInputSettings::from(const Parameters& parameters) {
           "name each channel once"});
   if (!s.register_map.empty() && !card::register_map_of(s.register_map))
     fail({"readout.card_map", fmt::format("`{}` is not a known register map", s.register_map), "readout.input.register_map",
-          "the only known map is 254.0 (docs/card-registers.md)"});
+          "the only known map is 254.0 (docs/reference/card-registers.md)"});
   if (s.trailer_bits == 32) s.block_family = formats::BlockFamily::trailer32;
   return s;
 }

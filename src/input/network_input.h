@@ -1,4 +1,4 @@
-// NetworkInput: reads links that routers publish (docs/formats/network-page.md), found on the bus.
+// NetworkInput: reads links that routers publish (docs/reference/formats/network-page.md), found on the bus.
 #pragma once
 
 #include <chrono>

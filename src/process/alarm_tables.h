@@ -1,5 +1,5 @@
 // The tables [[control.alarm]] and [[control.external]] of a system file: rules for values, and programs outside Rodeo that
-// report values (docs/control-room-alarms.md). Python compares the values; this file declares and checks the tables.
+// report values (docs/how-to/control-room-alarms.md). Python compares the values; this file declares and checks the tables.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Requests and answers on a control socket, as lines of JSON (docs/protocols/control.md). All processes with a socket use
-// it.
+// Requests and answers on a control socket, as lines of JSON (docs/reference/protocols/control.md). All processes with a
+// socket use it.
 #pragma once
 
 #include <functional>

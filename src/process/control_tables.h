@@ -1,5 +1,5 @@
 // The tables [control...] of a configuration: a system of processes that a control room starts, watches and ends
-// (docs/control-room.md). Python runs the system; this file declares and checks the tables.
+// (docs/how-to/control-room.md). Python runs the system; this file declares and checks the tables.
 #pragma once
 
 #include <chrono>

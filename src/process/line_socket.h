@@ -1,5 +1,5 @@
 // One request and one reply, a line each, over a Unix socket. The command line sends orders to running processes with it.
-// Protocol: docs/protocols/control.md.
+// Protocol: docs/reference/protocols/control.md.
 #pragma once
 
 #include <chrono>

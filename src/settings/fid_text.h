@@ -1,4 +1,4 @@
-// FELIX identifiers as text, single and in ranges (docs/formats/identifiers.md).
+// FELIX identifiers as text, single and in ranges (docs/reference/formats/identifiers.md).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Event files as bytes: the records around events, block numbers, totals, names and rollover of a sequence of files.
-// Specified in docs/formats/eventstorage-file.md.
+// Specified in docs/reference/formats/eventstorage-file.md.
 #pragma once
 
 #include <array>

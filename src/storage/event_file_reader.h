@@ -1,4 +1,4 @@
-// Reading event files in place: the records, then block after block (docs/formats/eventstorage-file.md).
+// Reading event files in place: the records, then block after block (docs/reference/formats/eventstorage-file.md).
 #pragma once
 
 #include <cstdint>

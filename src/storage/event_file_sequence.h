@@ -1,5 +1,5 @@
 // A sequence of event files on disk. Events are collected in a few large buffers; a thread of the sequence writes, closes
-// and seals the files (docs/formats/eventstorage-file.md). After a full disk every file is complete.
+// and seals the files (docs/reference/formats/eventstorage-file.md). After a full disk every file is complete.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // The list of publishers, with their links and addresses: a directory with one file for each publisher
-// (docs/protocols/bus.md).
+// (docs/reference/protocols/bus.md).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// TCP connections for the control messages of publisher and subscriber (docs/formats/network-control.md). Nothing blocks,
-// except wait().
+// TCP connections for the control messages of publisher and subscriber (docs/reference/formats/network-control.md). Nothing
+// blocks, except wait().
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // The first messages of a connection: both sides show their versions, and that they know the secret
-// (docs/formats/network-control.md).
+// (docs/reference/formats/network-control.md).
 #pragma once
 
 #include <cstdint>

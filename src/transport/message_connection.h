@@ -1,5 +1,5 @@
-// One end of a connection for requests and replies (docs/formats/request-reply.md). It sends messages in pieces, from the
-// caller's memory, and joins received pieces to messages.
+// One end of a connection for requests and replies (docs/reference/formats/request-reply.md). It sends messages in pieces,
+// from the caller's memory, and joins received pieces to messages.
 #pragma once
 
 #include <cstddef>

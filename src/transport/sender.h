@@ -1,4 +1,4 @@
-// Sender: the client's end of a connection to front-ends through a router (docs/protocols/front-ends.md).
+// Sender: the client's end of a connection to front-ends through a router (docs/reference/protocols/front-ends.md).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // The messages between a trigger authority and its followers in other processes: bytes both ways
-// (docs/protocols/trigger.md).
+// (docs/reference/protocols/trigger.md).
 #pragma once
 
 #include <cstddef>
@@ -79,7 +79,7 @@ struct Triggers {
   bool operator==(const Triggers&) const = default;
 };
 
-/// Messages of the transport's handshake (docs/formats/network-control.md), one after the other.
+/// Messages of the transport's handshake (docs/reference/formats/network-control.md), one after the other.
 struct Greeting {
   std::vector<std::byte> control = {};
   bool operator==(const Greeting&) const = default;

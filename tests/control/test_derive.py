@@ -1,4 +1,4 @@
-"""The state of the system follows from its processes, the open run and the current act: docs/control-room-states.md, row by row."""
+"""The state of the system follows from its processes, the open run and the current act: docs/reference/control-room-states.md, row by row."""
 
 import random
 from dataclasses import replace

@@ -1,5 +1,5 @@
 """Default settings: each class of process of a farm is stopped for half a minute, one after the other. One run goes on, no process is given up, and
-counters show the cost (docs/farm-supervisor.md)."""
+counters show the cost (docs/explanation/farm-supervisor.md)."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from running_room import RunningRoom, phases
 pytestmark = pytest.mark.slow
 
 STOPPED_S = 30  # The only fixed wait.
-# Each class, with a counter that says what its stop has cost, as docs/farm-supervisor.md lists them. An emulator offers fewer triggers.
+# Each class, with a counter that says what its stop has cost, as docs/explanation/farm-supervisor.md lists them. An emulator offers fewer triggers.
 STOPS = {
     "cards": None,
     "router": "vetoed",

@@ -1,4 +1,4 @@
-// The server's side of vfio-user (docs/protocols/vfio-user.md), with correct, wrong and vanished clients.
+// The server's side of vfio-user (docs/reference/protocols/vfio-user.md), with correct, wrong and vanished clients.
 #include "emulator/server.h"
 
 #include <fcntl.h>

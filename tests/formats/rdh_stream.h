@@ -1,5 +1,5 @@
 // Makes files of RDH pages like those of detector endpoints: links with shared or separate packet counters, frames every few
-// orbits, files with some of the links (docs/formats/rdh.md, "Rules that are learnt").
+// orbits, files with some of the links (docs/reference/formats/rdh.md, "Rules that are learnt").
 #pragma once
 
 #include <algorithm>

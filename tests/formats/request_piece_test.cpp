@@ -1,4 +1,4 @@
-// Pieces of requests and replies, by the example of docs/formats/request-reply.md.
+// Pieces of requests and replies, by the example of docs/reference/formats/request-reply.md.
 #include "formats/request_piece.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The slow twin of BlockDecoder: the same rules (docs/formats/felix-blocks.md, "Reading"), byte by byte, sharing no
-// code with the product.
+// The slow twin of BlockDecoder: the same rules (docs/reference/formats/felix-blocks.md, "Reading"), byte by byte, sharing
+// no code with the product.
 #pragma once
 
 #include <cstdint>

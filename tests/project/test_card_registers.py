@@ -1,4 +1,4 @@
-"""docs/card-registers.md names each register of each card with its address, and tells which registers Rodeo defines."""
+"""docs/reference/card-registers.md names each register of each card with its address, and tells which registers Rodeo defines."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ def declared(card: str) -> dict[str, tuple[str, str, bool]]:
 
 
 def documented(title: str) -> dict[str, tuple[str, str, bool]]:
-    page = (ROOT / "docs/card-registers.md").read_text()
+    page = (ROOT / "docs/reference/card-registers.md").read_text()
     part = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (0x[0-9a-f]+) \| (.*) \|$", part, re.MULTILINE)
     return {name: (bar, offset, "defined here" in source) for name, bar, offset, source in rows}

@@ -1,4 +1,4 @@
-"""Promises of stability: the version is stated once, and the public interface has no unintended changes (docs/stability.md)."""
+"""Promises of stability: the version is stated once, and the public interface has no unintended changes (docs/reference/stability.md)."""
 
 import json
 import os

@@ -134,11 +134,10 @@ def test_relative_links_in_documents_lead_somewhere():
 
 
 def test_lines_of_documents_are_not_long():
-    """Generated tables, code and outputs of commands (docs/reference) are up to date."""
     wrong = []
-    for path in tracked("*.md"):
-        if "reference" in path.parts:
-            continue
+    for path in tracked(
+        "*.md", *(f":!docs/reference/{generated}.md" for generated in ("configuration", "card-metrics"))
+    ):
         fence = False
         for number, line in enumerate(path.read_text().split("\n"), 1):
             fence ^= bool(re.match(r"\s*(```|~~~)", line))

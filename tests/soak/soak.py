@@ -131,7 +131,7 @@ class Soak:
         return {}
 
     def _ask(self, name, request):
-        """Sends one line of JSON to the control socket of a process and returns the answer (docs/protocols/control.md)."""
+        """Sends one line of JSON to the control socket of a process and returns the answer (docs/reference/protocols/control.md)."""
         sockets = list(self.directory.rglob("soak.emulator" if name == "emulator" else f"{name}.control"))
         if not sockets:
             return {}
@@ -298,7 +298,7 @@ class Soak:
                 self.say(f"{name} ended with {code}: {self.farm.last_words(name, 2)}")
 
     def _decisions(self):
-        """Ids and verdicts of the supervisor's file (docs/formats/assignments.md)."""
+        """Ids and verdicts of the supervisor's file (docs/reference/formats/assignments.md)."""
         file = self.directory / "decisions"
         data = file.read_bytes() if file.exists() else b""
         records = numpy.frombuffer(data[: len(data) // 9 * 9], numpy.dtype([("id", "<u8"), ("verdict", "u1")]))

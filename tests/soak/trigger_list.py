@@ -1,4 +1,4 @@
-"""The trigger authority's list of events: a follower that accepts everything and only stores it (docs/protocols/trigger.md)."""
+"""The trigger authority's list of events: a follower that accepts everything and only stores it (docs/reference/protocols/trigger.md)."""
 
 import contextlib
 import select

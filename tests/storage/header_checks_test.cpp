@@ -229,7 +229,7 @@ TEST(HeaderChecks, TheBlocksAreThoseOfTheEventsWhateverBuffersAndFlushesTheyWent
   }
 }
 
-// docs/formats/eventstorage-file.md states this cost.
+// docs/reference/formats/eventstorage-file.md states this cost.
 TEST(HeaderChecks, AFlushAfterEachEventCostsTwentyBytesForEach) {
   const TemporaryDirectory directory;
   const auto events = samples(40);

@@ -1,4 +1,4 @@
-"""Reads and writes recordings of FELIX blocks (docs/formats/felix-blocks.md) without any C++ code: 1 KiB blocks with 16-bit trailers."""
+"""Reads and writes recordings of FELIX blocks (docs/reference/formats/felix-blocks.md) without any C++ code: 1 KiB blocks with 16-bit trailers."""
 
 import struct
 

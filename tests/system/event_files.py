@@ -1,4 +1,4 @@
-"""Reads event files with only the struct module: an independent implementation of docs/formats/ that shares no code with the C++.
+"""Reads event files with only the struct module: an independent implementation of docs/reference/formats/ that shares no code with the C++.
 
 A broken rule raises Broken with the offset. The code is simple and slow on purpose.
 """
@@ -341,7 +341,7 @@ def provable_trigger(seed, l1id):
 
 
 def provable_chunk(seed, link_id, l1id, size, crc, wrong_bcid=None):
-    """The payload of a link for an L1 id (docs/formats/provable-payload.md), optionally with another BCID."""
+    """The payload of a link for an L1 id (docs/reference/formats/provable-payload.md), optionally with another BCID."""
     bcid, trigger_type = provable_trigger(seed, l1id)
     bcid = bcid if wrong_bcid is None else wrong_bcid
     crc_size = 4 if crc and size >= 12 else 0

@@ -1,6 +1,6 @@
 """What other programs read of processes: the keys of reports and statuses, and the metrics. `frozen/NAME.json` has each as it is today.
 
-A change there is a change of what docs/stability.md promises. RODEO_FREEZE=1 writes the files anew: then read the difference.
+A change there is a change of what docs/reference/stability.md promises. RODEO_FREEZE=1 writes the files anew: then read the difference.
 """
 
 import json

@@ -47,7 +47,7 @@ def test_cards_are_listed_by_every_name(cards):
 
 
 def test_the_document_names_every_key_of_the_list(cards):
-    lines = (ROOT / "docs" / "card-tools.md").read_text().splitlines()
+    lines = (ROOT / "docs/reference/card-tools.md").read_text().splitlines()
     begin = lines.index("| `list-cards --json-out` | `card list -o json` | |") + 2
     rows = itertools.takewhile(lambda line: line.startswith("|"), lines[begin:])
     documented = [key for row in rows for key in re.findall(r"`([a-z_]+)`", row.split("|")[2].replace("`unknown`", ""))]

@@ -39,7 +39,7 @@ def test_the_document_says_what_the_simulator_finds(rodeo, engine, buffer):
     cell = buffer.replace("27MB", "27 MB")
     (said,) = re.findall(
         rf"^\| {engine} \| {cell} \| [^|]* \| ([^|]*) \|$",
-        (ROOT / "docs" / "network-simulator.md").read_text(),
+        (ROOT / "docs/explanation/network-simulator.md").read_text(),
         re.MULTILINE,
     )
     out = simulate(

@@ -101,7 +101,7 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
         assert re.search("my_detector_decoder_test .*Passed", tested), tested
     assert ("extractor", "my_detector") in components(rodeo, source / "build" / "libmy_detector.so")
 
-    # Then a recording, as in docs/plugin-tutorial.md.
+    # Then a recording, as in docs/tutorials/plugin.md.
     library = source / "build" / "libmy_detector.so"
     recording = source / "my_detector.felix"
     assert "error[file.open]" in rodeo("check", source / "my_detector.toml", exit_code=3).stderr
@@ -227,7 +227,7 @@ def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_event
         )
 
     readout, ran = None, 0
-    blocks = commands(ROOT / "docs" / "front-end-tutorial.md")
+    blocks = commands(ROOT / "docs/tutorials/front-end.md")
     for line in [line for block in blocks for line in block]:
         ran += 1
         if line.startswith("cd "):
@@ -411,7 +411,7 @@ def test_every_snippet_of_the_tutorial_is_a_piece_of_an_example_that_is_compiled
     sources = "".join(
         path.read_text() for path in sorted((ROOT / "plugins").rglob("*")) if path.suffix in (".h", ".cpp")
     )
-    tutorial = (ROOT / "docs" / "plugin-tutorial.md").read_text()
+    tutorial = (ROOT / "docs/tutorials/plugin.md").read_text()
     snippets = [part.split("```")[0] for part in tutorial.split("```cpp\n")[1:]]
     assert len(snippets) >= 5
     for snippet in snippets:

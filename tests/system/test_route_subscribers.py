@@ -146,7 +146,7 @@ def test_who_does_not_know_the_secret_has_no_link(rodeo, sides):
 
 
 def greeting(version, marker=0x4C544352):
-    """A HELLO (docs/formats/network-control.md) of a program with another protocol version."""
+    """A HELLO (docs/reference/formats/network-control.md) of a program with another protocol version."""
     body = struct.pack("<IHHHQ32sH5s", marker, version, 1, 0, 7, bytes(32), 5, b"other")
     return struct.pack("<IHH", len(body), 1, 0) + body
 

@@ -183,7 +183,7 @@ class Client:
 
     # State
     def status(self):
-        """The document: the whole state of the system (docs/protocols/control-room.md)."""
+        """The document: the whole state of the system (docs/reference/protocols/control-room.md)."""
         return self.get("/api/state")
 
     def session(self):

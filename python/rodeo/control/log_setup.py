@@ -1,4 +1,4 @@
-"""Logging of the control room's processes: for people on stderr, and as lines of JSON in a file (docs/protocols/logs.md), bounded in rate and length."""
+"""Logging of the control room's processes: for people on stderr, and as lines of JSON in a file (docs/reference/protocols/logs.md), bounded in rate and length."""
 
 import logging
 import logging.handlers

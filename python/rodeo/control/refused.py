@@ -17,5 +17,5 @@ class Refused(Exception):
         return plain_lines(f"error[{self.code}]: {self.what}" + (f"\n  {self.next}" if self.next else ""))
 
     def as_json(self):
-        """In the form of a control socket's answer (docs/protocols/control.md)."""
+        """In the form of a control socket's answer (docs/reference/protocols/control.md)."""
         return {"ok": False, "code": self.code, "what": self.what, "next": self.next}

@@ -8,7 +8,7 @@
     columns = rodeo.data.open("*.data").read(["l1_id", "chunk.link", "chunk.size"])         # NumPy
     array = rodeo.data.open("*.data").read(["l1_id", "chunk.link", "chunk.data"], library="ak")
 
-The same calls read event files, recordings of FELIX blocks and dumps of RDH pages; docs/data-in-python.md describes them all.
+The same calls read event files, recordings of FELIX blocks and dumps of RDH pages; docs/how-to/data-in-python.md describes them all.
 """
 
 from rodeo.data._module import DamagedEvent, DataError, Event, FIELDS, Fragment, StreamTag

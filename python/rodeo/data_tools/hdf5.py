@@ -1,4 +1,4 @@
-"""Event files to HDF5, and back: columns, and the bytes of every event (docs/formats/hdf5.md). usage: hdf5.py OUT LEVEL FORM < NAMES | --back FILE"""
+"""Event files to HDF5, and back: columns, and the bytes of every event (docs/reference/formats/hdf5.md). usage: hdf5.py OUT LEVEL FORM < NAMES | --back FILE"""
 
 import contextlib
 import csv

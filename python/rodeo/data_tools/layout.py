@@ -1,4 +1,4 @@
-"""Finds the fragments and chunks in the bytes of raw events (docs/formats/hdf5.md)."""
+"""Finds the fragments and chunks in the bytes of raw events (docs/reference/formats/hdf5.md)."""
 
 import struct
 import zlib

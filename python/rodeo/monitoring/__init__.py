@@ -8,7 +8,7 @@
         for fragment in event.fragments:
             size.fill(fragment.chunks.size)
 
-`rodeo events monitor FILE.py` gives it the events of a running readout or of data files; docs/monitoring.md describes everything.
+`rodeo events monitor FILE.py` gives it the events of a running readout or of data files; docs/how-to/monitoring.md describes everything.
 """
 
 from rodeo.monitoring.monitor import Monitor, monitor

@@ -14,7 +14,9 @@ def load(path):
     """The monitors of a file, in their order there. MonitorError if the file has none or cannot be run."""
     path = Path(path)
     if not path.is_file():
-        raise MonitorError("file.open", f"there is no file {path}", "a monitor is a Python file: docs/monitoring.md")
+        raise MonitorError(
+            "file.open", f"there is no file {path}", "a monitor is a Python file: docs/how-to/monitoring.md"
+        )
     specification = importlib.util.spec_from_file_location("rodeo_monitor_file", path)
     if specification is None or specification.loader is None:
         raise MonitorError("monitor.file", f"{path} is not a Python file (*.py)", status=INVALID)

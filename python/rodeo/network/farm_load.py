@@ -1,6 +1,6 @@
 """A real farm as the load of a network: readouts, supervisor and filter nodes, in the namespaces of a laboratory or on loopback.
 
-`rodeo net lab --load farm` starts this module and exchanges JSON objects with it, one per line (docs/network-laboratory.md, "A load of your own").
+`rodeo net lab --load farm` starts this module and exchanges JSON objects with it, one per line (docs/explanation/network-laboratory.md, "A load of your own").
 Readouts generate fragments ahead of the trigger and keep them. The trigger authority is an emulator without readers. Nodes build whole events and reject all.
 """
 

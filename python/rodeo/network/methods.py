@@ -74,7 +74,7 @@ def by_simulation(settings):
 
 
 # The laboratory of one machine represents a faster network: bit rates are multiplied by RATE_SCALE, sizes of events and buffers by SIZE_SCALE,
-# event rates by RATE_SCALE / SIZE_SCALE (docs/network-laboratory.md, "The scaling law").
+# event rates by RATE_SCALE / SIZE_SCALE (docs/explanation/network-laboratory.md, "The scaling law").
 RATE_SCALE, SIZE_SCALE = 0.001, 0.1
 
 

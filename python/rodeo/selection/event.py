@@ -23,7 +23,7 @@ class Rob:
 
     @property
     def data(self):
-        """The ROD's data, without its header, status words and trailer (docs/formats/event.md)."""
+        """The ROD's data, without its header, status words and trailer (docs/reference/formats/event.md)."""
         rod = 4 * self.word(2)
         end = len(self.raw) - (4 if self.word(self.word(2) - 1) != 0 else 0)
         status, data, position = struct.unpack_from("<III", self.raw, end - 12)

@@ -109,8 +109,8 @@ Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
   return {};
 }
 
-/// Rodeo does not switch the jitter cleaner to another clock (docs/card-tools.md), so the cleaner may still use the former
-/// one.
+/// Rodeo does not switch the jitter cleaner to another clock (docs/reference/card-tools.md), so the cleaner may still use
+/// the former one.
 void warn_of_clock(Card& card, const CardSettings& settings) {
   const auto* cru = std::get_if<CruSettings>(&settings);
   const auto ttc_in_use = cru != nullptr ? ttc_clock_in_use(card) : Result<bool>(false);

@@ -1,4 +1,5 @@
-// The CRU's I2C buses: EEPROM, clock chips, optics. Their registers are public (docs/card-tools.md lists what is not).
+// The CRU's I2C buses: EEPROM, clock chips, optics. Their registers are public (docs/reference/card-tools.md lists what is
+// not).
 #pragma once
 
 #include <cstdint>

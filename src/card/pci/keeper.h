@@ -1,4 +1,5 @@
-// The keeper: one process per host that holds real cards open for all others (README.md here, docs/protocols/keeper.md).
+// The keeper: one process per host that holds real cards open for all others (README.md here,
+// docs/reference/protocols/keeper.md).
 #pragma once
 
 #include <chrono>

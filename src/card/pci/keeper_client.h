@@ -45,7 +45,7 @@ class KeeperClient {
 /// `keep`: keeps a function open, with the configuration written to it, after the last program has closed it. Else ends
 /// this.
 Result<void> keep_function(const Address& address, bool keep);
-/// The keeper's state as JSON (docs/protocols/keeper.md); empty if no keeper runs.
+/// The keeper's state as JSON (docs/reference/protocols/keeper.md); empty if no keeper runs.
 Result<std::string> keeper_status();
 /// Ends the keeper if one runs; true if one ran. Error card.held while memory is mapped for a card.
 Result<bool> stop_keeper();

@@ -1,4 +1,4 @@
-// Messages between the keeper and its clients (docs/protocols/keeper.md), and packets that carry descriptors.
+// Messages between the keeper and its clients (docs/reference/protocols/keeper.md), and packets that carry descriptors.
 #pragma once
 
 #include <chrono>

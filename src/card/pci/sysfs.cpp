@@ -138,7 +138,7 @@ Result<BackEnd> usable_back_end(const SysfsFunction& function, bool allow_uio) {
     return std::unexpected(
         Error{"card.no_iommu", "the card has no IOMMU group: this host has no IOMMU, or it is off", where,
               "add intel_iommu=on (AMD: on by itself) to the kernel's command line and switch VT-d on in the "
-              "firmware; without an IOMMU there is UIO: docs/cards-in-a-guest.md"});
+              "firmware; without an IOMMU there is UIO: docs/how-to/cards-in-a-guest.md"});
   }
   if (function.driver == "uio_pci_generic") {
     if (allow_uio) return BackEnd::uio;

@@ -38,7 +38,7 @@ std::unexpected<Error> cannot_open(const std::string& path, unsigned group, int 
   }
   if (path == "/dev/vfio/vfio" && why == ENOENT && ::access("/dev/iommu", F_OK) == 0)
     return failed("card.driver", "this kernel has iommufd but no VFIO container, which the driver needs", path,
-                  "a kernel with CONFIG_VFIO_CONTAINER or CONFIG_IOMMUFD_VFIO_CONTAINER (docs/cards-on-a-host.md)");
+                  "a kernel with CONFIG_VFIO_CONTAINER or CONFIG_IOMMUFD_VFIO_CONTAINER (docs/how-to/cards-on-a-host.md)");
   if (why == ENOENT || why == ENODEV)
     return failed("card.driver", what, path, "sudo modprobe vfio-pci vfio_iommu_type1, and bind the card to vfio-pci");
   return failed("card.driver", what, path, "");

@@ -1,5 +1,5 @@
-// A PCI function that is a process: the driver's side of the vfio-user protocol (docs/protocols/vfio-user.md), over a Unix
-// socket.
+// A PCI function that is a process: the driver's side of the vfio-user protocol (docs/reference/protocols/vfio-user.md),
+// over a Unix socket.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A node's side of the protocol with its supervisor (docs/formats/assignments.md): sessions, numbers, and decisions that the
-// node keeps until they are safe. Pure: no network, no clock.
+// A node's side of the protocol with its supervisor (docs/reference/formats/assignments.md): sessions, numbers, and
+// decisions that the node keeps until they are safe. Pure: no network, no clock.
 #pragma once
 
 #include <cstdint>

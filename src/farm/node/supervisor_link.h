@@ -1,4 +1,5 @@
-// A filter node's connection to its supervisor: when to send HELLO, and the exchange of WORK (docs/formats/assignments.md).
+// A filter node's connection to its supervisor: when to send HELLO, and the exchange of WORK
+// (docs/reference/formats/assignments.md).
 #pragma once
 
 #include <chrono>

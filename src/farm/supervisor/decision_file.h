@@ -1,5 +1,5 @@
 // The file of decisions: 9 bytes per decision, appended before a node learns that the decision is safe
-// (docs/formats/assignments.md).
+// (docs/reference/formats/assignments.md).
 #pragma once
 
 #include <cstdint>

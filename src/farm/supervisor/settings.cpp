@@ -80,8 +80,8 @@ const Settings<SupervisorKeys>& supervisor_settings() {
       setting(&S::lumi_block, "lumi_block",
               "Without a trigger authority: length of a luminosity block. 0s: all events are of block 1.", kTime),
       setting(&S::decisions, "decisions",
-              "File to which each decision is appended, 9 bytes a decision (docs/formats/assignments.md), before a node may "
-              "drop it. Empty: none."),
+              "File to which each decision is appended, 9 bytes a decision (docs/reference/formats/assignments.md), before "
+              "a node may drop it. Empty: none."),
       setting(&S::idle, "idle",
               {{"sleep", base::IdlePolicy::sleep}, {"yield", base::IdlePolicy::yield}, {"spin", base::IdlePolicy::spin}},
               "What its thread does without work: sleep is kind to the machine, spin gives the lowest latency."),

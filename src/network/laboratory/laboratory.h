@@ -70,8 +70,8 @@ class Laboratory {
   /// network.driver, network.interrupted (no run has ended), ...; vetoes are not errors.
   Result<Point> measure(const Settings& settings, const VetoRule& rule, const Stop& stop, const Progress& progress);
 
-  /// measure() with a user's load in place of the emulators (docs/network-laboratory.md, "A load of your own"). Namespaces
-  /// only.
+  /// measure() with a user's load in place of the emulators (docs/explanation/network-laboratory.md, "A load of your own").
+  /// Namespaces only.
   Result<Point> measure(const Settings& settings, LineProcess& load, const VetoRule& rule, const Stop& stop,
                         const Progress& progress);
 

@@ -51,8 +51,8 @@ class SwitchProgram final : public SwitchDriver {
 
  private:
   std::unexpected<Error> bad(std::string what) const {
-    return std::unexpected(
-        Error{"network.driver", std::move(what), process_.name(), "the protocol is in docs/network-laboratory.md"});
+    return std::unexpected(Error{"network.driver", std::move(what), process_.name(),
+                                 "the protocol is in docs/explanation/network-laboratory.md"});
   }
 
   Result<Json> ask(const Json& question) { return process_.ask(question, kPatience, {}); }

@@ -1,5 +1,5 @@
 // A switch driver in a program of the user, in any language: it reads one JSON object a line on stdin and answers each with
-// an object on stdout (docs/network-laboratory.md).
+// an object on stdout (docs/explanation/network-laboratory.md).
 #pragma once
 
 #include <memory>

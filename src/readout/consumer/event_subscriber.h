@@ -1,5 +1,5 @@
 // The receiver for the consumer `publish`: it gets the fragments of a readout from the network
-// (docs/formats/fragment-stream.md).
+// (docs/reference/formats/fragment-stream.md).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // FragmentService: keeps fragments until they are cleared, and answers requests for them
-// (docs/formats/fragment-requests.md).
+// (docs/reference/formats/fragment-requests.md).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The fragments of a readout as a link on the network (docs/formats/fragment-stream.md).
+// The fragments of a readout as a link on the network (docs/reference/formats/fragment-stream.md).
 #pragma once
 
 #include <cstddef>

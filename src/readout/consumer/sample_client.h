@@ -1,4 +1,4 @@
-// The client of an event sampler's socket, used by `rodeo events` (docs/formats/sampling.md).
+// The client of an event sampler's socket, used by `rodeo events` (docs/reference/formats/sampling.md).
 #pragma once
 
 #include <chrono>

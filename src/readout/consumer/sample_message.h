@@ -1,4 +1,4 @@
-// One sampled event on its way to a reader: header and event (docs/formats/sampling.md).
+// One sampled event on its way to a reader: header and event (docs/reference/formats/sampling.md).
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Serves sampled events to any number of readers on a Unix socket. A slow reader does not delay the others
-// (docs/formats/sampling.md).
+// (docs/reference/formats/sampling.md).
 #pragma once
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 // Records of a run in addition to its events. The free strings of each file have the configuration and the versions of the
-// software; run.json in the same directory has the verdict (docs/formats/eventstorage-file.md).
+// software; run.json in the same directory has the verdict (docs/reference/formats/eventstorage-file.md).
 #pragma once
 
 #include <cstddef>

@@ -114,7 +114,7 @@ std::unexpected<Error> wrong_size(std::string_view protocol, std::string_view ex
   return std::unexpected(
       Error{"router.front_end_message",
             fmt::format("a message of {} has {}, not {}", protocol, expected, base::counted(bytes, "byte")), "",
-            "docs/protocols/front-ends.md describes the message"});
+            "docs/reference/protocols/front-ends.md describes the message"});
 }
 
 class CruFrontEnds final : public FrontEndDevice {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rodeo.control.refused import Refused
 
-SYSTEM = """# The system `{name}`, written by `rodeo control init` for this machine ({cores} cores, {disk_gb:.0f} GB of disk). All keys: docs/control-room.md
+SYSTEM = """# The system `{name}`, written by `rodeo control init` for this machine ({cores} cores, {disk_gb:.0f} GB of disk). All keys: docs/how-to/control-room.md
 #   rodeo control {file}          starts the control room and prints the address of its page
 #   rodeo control launch          and from another terminal: launch, start, stop, close; or on the page, or in Python
 [control]

@@ -1,7 +1,7 @@
 """The agent: one process per system and host that starts the system's processes, keeps their logs and exits, and relays their control sockets.
 
 It outlives the controller, and the processes outlive it: it ends a process only on request, or after `--end-after` (as in the
-demo). Without connections and processes it ends by itself. Protocol: docs/protocols/agent.md."""
+demo). Without connections and processes it ends by itself. Protocol: docs/reference/protocols/agent.md."""
 
 import argparse
 import asyncio

@@ -79,7 +79,7 @@ class Host(ABC):
 
     @abstractmethod
     async def request(self, verb, timeout_s=10.0, **arguments):
-        """The agent's answer (docs/protocols/agent.md)."""
+        """The agent's answer (docs/reference/protocols/agent.md)."""
 
     @abstractmethod
     async def ask(self, name, request, timeout_s):

@@ -1,4 +1,4 @@
-"""Asks over a Unix stream socket in lines of JSON (docs/protocols/control.md): one request, one answer, in bounded time and memory."""
+"""Asks over a Unix stream socket in lines of JSON (docs/reference/protocols/control.md): one request, one answer, in bounded time and memory."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Log lines as records: JSON lines of a process (docs/protocols/logs.md) and its other output; searched, sorted by time, repeats folded. Reads files only."""
+"""Log lines as records: JSON lines of a process (docs/reference/protocols/logs.md) and its other output; searched, sorted by time, repeats folded. Reads files only."""
 
 import bisect
 import json

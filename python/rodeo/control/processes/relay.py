@@ -1,7 +1,7 @@
 """Connects its standard input and output to the agent of this host, so that a controller reaches the agent through ssh or Slurm's srun:
 python -m rodeo.control.processes.relay.
 
-The first line of its output says whether it has reached an agent; all further bytes are the agent's (docs/protocols/agent.md)."""
+The first line of its output says whether it has reached an agent; all further bytes are the agent's (docs/reference/protocols/agent.md)."""
 
 import argparse
 import asyncio

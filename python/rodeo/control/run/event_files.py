@@ -15,10 +15,10 @@ LOG = logging.getLogger("rodeo.control")
 CLOSED, OPEN = ".data", ".writing"
 RECOVERED = ".recovered._"  # part of the name of a file with the complete events of a file that was left open
 RECOVERY_S = 3600.0  # limit for one file
-DECISIONS = "decisions"  # a file with 9 bytes per decision: the id and the verdict (docs/formats/assignments.md)
+DECISIONS = "decisions"  # a file with 9 bytes per decision, id and verdict (docs/reference/formats/assignments.md)
 LONGEST_DECISIONS = 64 * 2**20  # bytes
 _DECISION = 9
-_END = struct.Struct("<10I")  # the last record of a closed file: docs/formats/eventstorage-file.md
+_END = struct.Struct("<10I")  # the last record of a closed file: docs/reference/formats/eventstorage-file.md
 _END_FIRST, _END_LAST, _EVENTS = 0x1234DDDD, 0x1234EEEE, 4
 
 

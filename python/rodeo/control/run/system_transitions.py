@@ -1,4 +1,4 @@
-"""The system's own transitions: launch, close, abort, recover. run/run_transitions.py has those of a run; docs/control-room-states.md has the table."""
+"""The system's own transitions: launch, close, abort, recover. run/run_transitions.py has those of a run; docs/reference/control-room-states.md has the table."""
 
 from rodeo.control.processes import overrides
 from rodeo.control.refused import Refused

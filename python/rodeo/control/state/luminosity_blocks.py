@@ -1,6 +1,6 @@
 """Luminosity blocks of a run: begin and contents of each, from the marks of the trigger authority. Pure.
 
-A block begins with a trigger: `first_trigger` is its number in the run, from 0, `first_id` its global id (docs/glossary.md). The authority lives longer than a
+A block begins with a trigger: `first_trigger` is its number in the run, from 0, `first_id` its global id (docs/reference/glossary.md). The authority lives longer than a
 run, and keeps its last 256 marks; marks from before the run are ignored."""
 
 import re

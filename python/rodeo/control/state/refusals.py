@@ -1,6 +1,6 @@
 """Why a command is refused now: one table of states and commands for shell, Python and the page's disabled buttons, so that all of them agree.
 
-docs/control-room-states.md describes the table."""
+docs/reference/control-room-states.md describes the table."""
 
 from dataclasses import dataclass
 

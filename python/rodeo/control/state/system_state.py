@@ -1,4 +1,4 @@
-"""The state of the system, derived from its processes, the open run and the current act. docs/control-room-states.md describes all states."""
+"""The state of the system, derived from its processes, the open run and the current act. docs/reference/control-room-states.md describes all states."""
 
 from dataclasses import dataclass, field
 
