@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 
-def remedy():
-    """A command line that installs all Python packages that Rodeo uses."""
+def remedy(package="numpy"):
+    """A command line that installs all Python packages that Rodeo uses; beside a wheel it installs only `package`."""
     try:
         from rodeo._version import INSTALLED
     except ImportError:
@@ -22,7 +22,7 @@ def remedy():
         None,
     )
     if installer is None:
-        return "pip install numpy"  # the wheel
+        return f"pip install {package}"  # the wheel
     command = (
         "rodeo-python-packages"
         if str(installer.parent) in ("/sbin", "/usr/sbin", "/usr/local/sbin")

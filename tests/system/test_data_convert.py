@@ -405,7 +405,7 @@ def test_a_full_disk_and_a_missing_package_have_words(rodeo, samples):
     done = rodeo("data", "convert", FILES[0], "--output", "x.h5", exit_code=1)
     assert (
         "needs the Python package h5py" in done.stderr
-        and "pip install h5py" in done.stderr
+        and "tools/setup run, or name" in done.stderr
         and "Traceback" not in done.stderr
     )
 

@@ -625,7 +625,7 @@ def test_what_cannot_work_is_told_before_anything_runs(rodeo):
     (rodeo.directory / "lacks" / "uproot.py").write_text("raise ImportError('No module named uproot')")
     rodeo.environment["PYTHONPATH"] = str(rodeo.directory / "lacks")
     done = rodeo("events", "monitor", name, exit_code=1)
-    assert "error[monitor.package]" in done.stderr and "pip install uproot" in done.stderr
+    assert "error[monitor.package]" in done.stderr and "tools/setup run, or name" in done.stderr
 
 
 def test_every_histogram_can_be_drawn_and_what_root_does_not_know_is_told_of(tmp_path):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from rodeo.missing import remedy
+
 # Offsets: where the values of each event, fragment or chunk begin in the common array; the last offset is the end.
 _OFFSETS = ("fragment.offsets", "chunk.offsets", "fragment.chunk_offsets", "chunk.data_offsets")
 
@@ -62,5 +64,5 @@ def awkward():
     try:
         import awkward
     except ImportError as error:
-        raise ImportError('library="ak" needs the Python package awkward: pip install awkward') from error
+        raise ImportError(f'library="ak" needs the Python package awkward: {remedy("awkward")}') from error
     return awkward

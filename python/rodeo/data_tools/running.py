@@ -7,6 +7,7 @@ import sys
 import time
 
 from rodeo import saying
+from rodeo.missing import remedy
 
 DONE, FAILED, USAGE, REFUSED, NOT_VERIFIED = 0, 1, 2, 5, 7
 
@@ -57,7 +58,7 @@ def needed(module, wanted_by):
             "cli.python",
             f"{wanted_by} needs the Python package {module}, which is missing ({missing})",
             sys.executable,
-            f"pip install {module}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3",
+            f"{remedy(module)}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3",
         ) from missing
 
 

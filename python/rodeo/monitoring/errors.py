@@ -1,6 +1,6 @@
 """Errors of `rodeo events monitor`: what, where, why, what to do next, and the exit status."""
 
-import sys
+from rodeo.missing import remedy
 
 # Exit codes of the command.
 DONE, FAILED, USAGE, INVALID, UNREACHABLE, REFUSED, PARTIAL = range(7)
@@ -30,5 +30,5 @@ def needs(package):
         raise MonitorError(
             "monitor.package",
             f"`rodeo events monitor` needs the Python package {name}: {error}",
-            f"{sys.executable} -m pip install {name}",
+            f"{remedy(name)}, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3",
         ) from None
