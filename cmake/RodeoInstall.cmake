@@ -5,8 +5,9 @@
 include(CMakePackageConfigHelpers)
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME rodeo)
-# What the example plug-ins do not wait for (RodeoPlugins.cmake); in packages a part of the component rodeo.
-set(later later)
+# What ./run does not build, and the example plug-ins do not wait for (RodeoPlugins.cmake): installed if it is there. In packages it is a part of the
+# component rodeo, and must be there.
+set(later later OPTIONAL)
 if(RODEO_PACKAGE)
   set(later rodeo)
 endif()
