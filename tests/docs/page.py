@@ -12,6 +12,7 @@ A page has fenced blocks only. The language of a block, and the paragraph before
 | any language | "at the end of" and the name of a file, then `:` | adds the block to this file |
 | `text` | | sees these lines in the output, in this order, with other lines between |
 | `text` | "second terminal" | sees these lines there |
+| `cpp` | | reads: it is an excerpt of an example plug-in in `plugins/` |
 | none | | reads: a figure, a formula, the layout of a command |
 
 A paragraph with "Press Ctrl-C in the second terminal" ends what runs there; the end of the page ends what still runs. In a `text` block `...` stands for
@@ -140,6 +141,11 @@ def missing_line(expected, output):
             if not any(wanted.fullmatch(each) for each in lines):
                 return line
     return None
+
+
+def is_excerpt(text, source):
+    """Blanks and line ends do not count."""
+    return " ".join(text.split()) in " ".join(source.split())
 
 
 def commands(text):

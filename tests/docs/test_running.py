@@ -147,6 +147,7 @@ def test_what_a_second_terminal_says_is_awaited_and_ctrl_c_ends_it():
         ("```sh\necho one\n```\n```text\none\ntwo\n```", "line 5: the output has no line `two`"),
         ("```python\nraise ValueError\n```", "line 2: ended with 1"),
         ("```toml\na = 1\n```", "line 2: what the reader does with this `toml` is not said"),
+        ("```cpp\nint no_excerpt;\n```", "line 2: what the reader does with this `cpp` is not said"),
         ("In a second terminal:\n```sh\nfalse\n```\n```text\nready\n```", "line 6: the output has no line `ready`"),
         ("In a second terminal:\n```sh\nfalse\n```\n```sh\nsleep 0.3\n```", "what ran in terminal 2 failed"),
         (
