@@ -52,7 +52,7 @@ class TriggerExtractor {
   }
 };
 
-/// A plain function per chunk, adapted to the per-run interface by register_trigger_extractor (plugin.h).
+/// A plain function per chunk, adapted to the per-run interface by Registry::add_extractor().
 using ExtractFunction = TriggerInfo (*)(std::span<const std::byte> chunk);
 
 /// Checks the chunks of a run. Same threading as TriggerExtractor.

@@ -1,11 +1,13 @@
 """A control room for Python: the commands of the page and the shell as calls that wait until the command is done.
 
-import rodeo.control
-with rodeo.control.connect() as room:
-    room.launch()
-    run = room.start(comment="cosmics")["run"]
-    room.wait(events=10_000)
-    room.stop()
+    import rodeo.control
+    with rodeo.control.connect() as room:
+        room.launch()
+        run = room.start(comment="cosmics")["run"]
+        room.wait(events=10_000)
+        room.stop()
+
+A call raises Refused if the room refuses the command.
 """
 
 import contextlib

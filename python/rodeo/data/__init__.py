@@ -9,6 +9,7 @@
     array = rodeo.data.open("*.data").read(["l1_id", "chunk.link", "chunk.data"], library="ak")
 
 The same calls read event files, recordings of FELIX blocks and dumps of RDH pages; docs/how-to/data-in-python.md describes them all.
+Reading proves the data of an event; only `rodeo data verify` proves the headers.
 """
 
 from rodeo.data._module import DamagedEvent, DataError, Event, FIELDS, Fragment, StreamTag

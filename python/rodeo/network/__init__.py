@@ -1,8 +1,10 @@
-"""The buffer that an event-building network needs: closed forms, superposition of events and simulation, as functions that return arrays.
+"""The buffer that an event-building network needs: closed forms, superposition of events and simulation.
 
-from rodeo import network
-network.formula("5MB", "12kHz").exact_bytes
-network.simulate(preset="lab-2023", rate="12kHz", arrivals="poisson", duration="50ms", occupancy="10us").occupancy["max_bytes"]
+    from rodeo import network
+    network.formula("5MB", "12kHz").exact_bytes
+    network.simulate(preset="lab-2023", rate="12kHz", arrivals="poisson", duration="50ms", occupancy="10us").occupancy["max_bytes"]
+
+Results are numbers and NumPy arrays.
 """
 
 import importlib
