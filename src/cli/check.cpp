@@ -83,9 +83,9 @@ std::expected<Configuration, ConfigurationErrors> checked(const std::string& fil
   };
   if (configuration->table("emulator") != nullptr) add(emulator::emulator_of(*configuration));
   if (configuration->table("router") != nullptr) add(router::plan_router(*configuration));
-  if (configuration->table("farm.node") != nullptr) add(farm::plan_node(*configuration));
-  if (configuration->table("farm.supervisor") != nullptr) add(farm::plan_supervisor(*configuration));
-  if (configuration->table("farm.recorder") != nullptr) add(farm::plan_recorder(*configuration));
+  if (configuration->table("farm.node") != nullptr) add(farm::configure_node(*configuration));
+  if (configuration->table("farm.supervisor") != nullptr) add(farm::configure_supervisor(*configuration));
+  if (configuration->table("farm.recorder") != nullptr) add(farm::configure_recorder(*configuration));
   add(network::network_job(*configuration));
   const ConfigurationErrors of_system = process::check_control(*configuration);
   errors.insert(errors.end(), of_system.begin(), of_system.end());

@@ -6,7 +6,7 @@
 
 #include "emulator/configuration.h"
 #include "emulator/settings.h"
-#include "farm/setting_tables.h"
+#include "farm/configuration.h"
 #include "network/job.h"
 #include "network/tables.h"
 #include "process/control_tables.h"
@@ -153,20 +153,20 @@ std::expected<settings::Configuration, ConfigurationErrors> load_farm(const Conf
 std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source) {
   auto library = std::make_unique<readout::Library>();
   const auto configuration = RODEO_TRY(load_farm(source, *library, "node"));
-  auto plan = RODEO_TRY(farm::plan_node(configuration));
+  auto plan = RODEO_TRY(farm::configure_node(configuration));
   return LoadedNode{std::move(library), std::move(plan)};
 }
 
-std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {
+std::expected<farm::SupervisorConfiguration, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {
   readout::Library library;
   const auto configuration = RODEO_TRY(load_farm(source, library, "supervisor"));
-  return farm::plan_supervisor(configuration);
+  return farm::configure_supervisor(configuration);
 }
 
-std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source) {
+std::expected<farm::RecorderConfiguration, ConfigurationErrors> load_recorder(const ConfigurationSource& source) {
   readout::Library library;
   const auto configuration = RODEO_TRY(load_farm(source, library, "recorder"));
-  return farm::plan_recorder(configuration);
+  return farm::configure_recorder(configuration);
 }
 
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "emulator/emulator.h"
-#include "farm/node/plan.h"
-#include "farm/recorder/plan.h"
-#include "farm/supervisor/plan.h"
+#include "farm/node/configuration.h"
+#include "farm/recorder/configuration.h"
+#include "farm/supervisor/configuration.h"
 #include "readout/plan.h"
 #include "router/plan.h"
 #include "settings/configuration.h"
@@ -47,7 +47,7 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
 /// The plan for `rodeo farm filter`, with the library of its selection.
 struct LoadedNode {
   std::unique_ptr<readout::Library> library;
-  farm::NodePlan plan;
+  farm::NodeConfiguration plan;
 };
 
 /// Returns all errors at once; config.missing_key without [farm.node].
@@ -55,8 +55,8 @@ std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSour
 
 /// The plans for `rodeo farm supervise` and `rodeo farm record`. Return all errors at once; config.missing_key without their
 /// table of [farm].
-std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source);
-std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source);
+std::expected<farm::SupervisorConfiguration, ConfigurationErrors> load_supervisor(const ConfigurationSource& source);
+std::expected<farm::RecorderConfiguration, ConfigurationErrors> load_recorder(const ConfigurationSource& source);
 
 /// The job for `rodeo net size` and `rodeo net sweep`: network::network_job(). config.missing_key without [network].
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source);

@@ -49,8 +49,8 @@ std::shared_ptr<DrainModel::Node> DrainModel::new_node(const DrainSizes& sizes, 
                                           .session = session});
   for (std::uint32_t i = 0; i < sizes.readouts; ++i) {
     const SourceId rob{i};
-    node->collector.describe(i, std::span(&rob, 1));
-    node->collector.up(i, false);
+    node->collector.on_description(i, std::span(&rob, 1));
+    node->collector.on_connect(i, false);
   }
   return node;
 }
@@ -69,7 +69,7 @@ std::shared_ptr<DrainModel::Supervisor> DrainModel::new_supervisor(const DrainSi
   using dispatch::Offer;
   const bool old = sizes.untold_wait_for_room;
   auto made = std::make_shared<Supervisor>(Supervisor{
-      .books = Dispatcher({.capacity = sizes.slots, .reserve = sizes.slots, .timeout_ns = kFarAway}),
+      .dispatcher = Dispatcher({.capacity = sizes.slots, .reserve = sizes.slots, .timeout_ns = kFarAway}),
       .admission = dispatch::Admission({.kept = old || sizes.no_trigger ? 0U : 1U,
                                         .most_untold = 64,
                                         .settle_ns = sizes.no_trigger ? kFarAway : 0,
@@ -81,7 +81,7 @@ std::shared_ptr<DrainModel::Supervisor> DrainModel::new_supervisor(const DrainSi
       .found = std::vector<std::uint32_t>(sizes.triggers),
       .had = std::vector<std::uint32_t>(sizes.triggers),
       .clear_list = {}});
-  for (std::uint32_t i = 0; i < sizes.nodes; ++i) (void)made->books.add_node();
+  for (std::uint32_t i = 0; i < sizes.nodes; ++i) (void)made->dispatcher.add_node();
   for (std::uint32_t i = 0; i < sizes.readouts; ++i) made->clears.connected(made->clears.add_readout());
   return made;
 }
@@ -90,7 +90,7 @@ DrainModel::DrainModel(const DrainSizes& sizes)
     : sizes_(sizes), time_outs_(sizes.triggers), supervisor_(new_supervisor(sizes)) {
   for (std::uint32_t i = 0; i < sizes.nodes; ++i) {
     nodes_.push_back(new_node(sizes, 1));
-    supervisor_->books.set_room(i, sizes.node_slots);
+    supervisor_->dispatcher.set_room(i, sizes.node_slots);
   }
   for (std::uint32_t i = 0; i < sizes.readouts; ++i) readouts_.push_back(new_readout(sizes));
 }
@@ -152,13 +152,13 @@ bool DrainModel::act(Act act, std::uint32_t which) {
       changed = !stands_still && !nodes_[which]->silent;
       if (!changed) break;
       own(nodes_[which]).silent = true;
-      own(supervisor_).books.node_gone(which);
+      own(supervisor_).dispatcher.node_gone(which);
       break;
     case Act::restart_node:
-      if (!stands_still) own(supervisor_).books.node_gone(which);
+      if (!stands_still) own(supervisor_).dispatcher.node_gone(which);
       nodes_[which] = new_node(sizes_, nodes_[which]->session + 1);
       nodes_[which]->silent = nodes_[which]->anew = stands_still;  // the node sends HELLO when it can send again
-      if (!stands_still) own(supervisor_).books.set_room(which, sizes_.node_slots);
+      if (!stands_still) own(supervisor_).dispatcher.set_room(which, sizes_.node_slots);
       break;
     case Act::restart_readout: restart_readout(which); break;
     case Act::count: changed = false;
@@ -173,12 +173,12 @@ void DrainModel::supervise() {
   const auto is_untold = [this](std::uint64_t id) { return untold(id); };
   const auto asked = supervisor.admission.ask(0, is_untold);
   if (!asked.empty()) supervisor.admission.answer(std::vector(asked.size(), dispatch::Admission::Recorded::no));
-  supervisor.admission.admit(supervisor.books, is_untold, [](std::uint64_t id) { return dispatch::Event{.id = id}; });
+  supervisor.admission.admit(supervisor.dispatcher, is_untold, [](std::uint64_t id) { return dispatch::Event{.id = id}; });
   std::uint32_t again = 0;
-  supervisor.books.for_each_waiting([&](const dispatch::Event& event, bool, dispatch::State state) {
+  supervisor.dispatcher.for_each_waiting([&](const dispatch::Event& event, bool, dispatch::State state) {
     if (state == dispatch::State::again) again |= bit(event.id);
   });
-  supervisor.books.assign(supervisor.clock_ns, [&](std::uint32_t node, const dispatch::Event& event, bool build_only) {
+  supervisor.dispatcher.assign(supervisor.clock_ns, [&](std::uint32_t node, const dispatch::Event& event, bool build_only) {
     supervisor.assigned_ns[event.id] = supervisor.clock_ns++;
     supervisor.had[event.id] = supervisor.last_node = node;
     supervisor.again_was_last = (again & bit(event.id)) != 0;
@@ -187,7 +187,7 @@ void DrainModel::supervise() {
 }
 
 bool DrainModel::over(std::uint64_t id) const {
-  return !supervisor_->books.knows(id) && ((supervisor_->told | supervisor_->left) & bit(id)) != 0;
+  return !supervisor_->dispatcher.knows(id) && ((supervisor_->told | supervisor_->left) & bit(id)) != 0;
 }
 
 bool DrainModel::trigger() {
@@ -198,9 +198,9 @@ bool DrainModel::trigger() {
   const std::uint64_t id = happened_;
   if (!stands_still_ && !sizes_.no_trigger) {
     Supervisor& supervisor = own(supervisor_);
-    if (supervisor.admission.room_for_triggers(supervisor.books) == 0) return false;
+    if (supervisor.admission.room_for_triggers(supervisor.dispatcher) == 0) return false;
     supervisor.told |= bit(id);
-    (void)supervisor.books.offer({.id = id});
+    (void)supervisor.dispatcher.offer({.id = id});
   }
   ++happened_;
   for (auto& readout : readouts_) own(readout).outside.push_back(id);
@@ -246,8 +246,8 @@ bool DrainModel::end(std::uint32_t which) {
 void DrainModel::restart_readout(std::uint32_t which) {
   readouts_[which] = new_readout(sizes_);
   for (auto& node : nodes_) {
-    own(node).collector.down(which, 0);
-    own(node).collector.up(which, true);
+    own(node).collector.on_disconnect(which, 0);
+    own(node).collector.on_connect(which, true);
   }
   Supervisor& supervisor = own(supervisor_);
   supervisor.clears.disconnected(which);
@@ -285,7 +285,7 @@ bool DrainModel::clear(std::uint32_t which) {
         some = true;
         supervisor.clear_list.erase(supervisor.clear_list.begin());
         if (entry.id != dispatch::ClearBook::kNoId) {
-          supervisor.books.cleared(entry.id);
+          supervisor.dispatcher.cleared(entry.id);
           if ((supervisor.told & bit(entry.id)) == 0) supervisor.left |= bit(entry.id);
         }
         if (entry.node >= sizes_.nodes) return;
@@ -298,7 +298,7 @@ bool DrainModel::clear(std::uint32_t which) {
   return batch || some || supervisor.clears.batches_closed() != closed;
 }
 
-/// Does what Supervisor::found and Books::found do without a trigger.
+/// Does what Supervisor::on_held and Events::add_orphan do without a trigger.
 bool DrainModel::survey_all_there_is(std::uint32_t which) {
   using Place = dispatch::CommonSpan::Place;
   const std::string before = text();
@@ -311,7 +311,7 @@ bool DrainModel::survey_all_there_is(std::uint32_t which) {
       fmt::format("{},{},{}", book.first().value_or(9), book.has_newest() ? book.newest() : 9, book.ended());
   (void)supervisor.span.check_time(0);
   book.for_each_id([&](std::uint64_t id) {
-    if (supervisor.books.knows(id)) return;
+    if (supervisor.dispatcher.knows(id)) return;
     if (over(id)) return supervisor.clear(id, UINT32_MAX, 0);
     const Place place = supervisor.span.place_of(id);
     if (place == Place::unknown) return;
@@ -343,7 +343,7 @@ bool DrainModel::survey(std::uint32_t which) {
   Supervisor& supervisor = own(supervisor_);
   const std::size_t before = supervisor.admission.untold();
   readouts_[which]->book.for_each_id([&](std::uint64_t id) {
-    if (supervisor.books.knows(id)) return;
+    if (supervisor.dispatcher.knows(id)) return;
     if (over(id)) {
       supervisor.clear(id, UINT32_MAX, 0);
       some = true;
@@ -358,7 +358,7 @@ std::uint64_t DrainModel::next_to_expire() const {
   std::uint64_t next = UINT64_MAX;
   const auto& since = supervisor_->assigned_ns;
   for (std::uint32_t node = 0; node < sizes_.nodes; ++node) {
-    supervisor_->books.for_each_event_of(node, [&](const dispatch::Event& event, bool) {
+    supervisor_->dispatcher.for_each_event_of(node, [&](const dispatch::Event& event, bool) {
       if (next == UINT64_MAX || since[event.id] < since[next]) next = event.id;
     });
   }
@@ -374,7 +374,7 @@ bool DrainModel::expire() {
   const std::uint64_t id = next_to_expire();
   if (id == UINT64_MAX) return false;
   Supervisor& supervisor = own(supervisor_);
-  if (supervisor.books.expire(supervisor.assigned_ns[id] + kFarAway) == 0) return false;
+  if (supervisor.dispatcher.expire(supervisor.assigned_ns[id] + kFarAway) == 0) return false;
   if (time_outs_[id] < sizes_.time_outs) ++time_outs_[id];
   return true;
 }
@@ -382,20 +382,20 @@ bool DrainModel::expire() {
 bool DrainModel::give_back(std::uint32_t which) {
   const Supervisor& supervisor = *supervisor_;
   if (sizes_.untold_wait_for_room || nodes_[which]->silent) return false;
-  if (supervisor.books.waiting_ahead() == 0 || supervisor.books.room_of(which) > 0) return false;
+  if (supervisor.dispatcher.waiting_ahead() == 0 || supervisor.dispatcher.room_of(which) > 0) return false;
   // Chooses the newest event that still waits for fragments, as FilterNode::give_back does.
   const Node& has = *nodes_[which];
   const Event* newest = nullptr;
   for (Slot slot = 0; slot < has.slots.size(); ++slot) {
     const Event& one = has.slots[slot];
-    if (one.here && has.collector.open(slot) && (newest == nullptr || one.id > newest->id)) newest = &one;
+    if (one.here && has.collector.is_waiting(slot) && (newest == nullptr || one.id > newest->id)) newest = &one;
   }
-  if (newest == nullptr || newest->id <= supervisor.books.oldest_ahead()) return false;
+  if (newest == nullptr || newest->id <= supervisor.dispatcher.oldest_ahead()) return false;
   const Event event = *newest;
   Node& node = own(nodes_[which]);
   drop(node, event.id);
-  own(supervisor_).books.give_back(which, event.id, event.build_only);
-  own(supervisor_).books.set_room(which, node.collector.free_slots());
+  own(supervisor_).dispatcher.give_back(which, event.id, event.build_only);
+  own(supervisor_).dispatcher.set_room(which, node.collector.free_slots());
   return true;
 }
 
@@ -421,21 +421,21 @@ bool DrainModel::work(std::uint32_t which, bool time_is_over) {
   const Node& was = *nodes_[which];
   if (was.silent) return false;
   const bool idle = std::ranges::none_of(was.slots, &Event::here) && was.said == was.unsafe.size();
-  if (idle && (stands_still_ || supervisor_->books.room_of(which) == was.collector.free_slots())) return false;
+  if (idle && (stands_still_ || supervisor_->dispatcher.room_of(which) == was.collector.free_slots())) return false;
   const std::string before = text();
   Node& node = own(nodes_[which]);
   std::vector<Slot> complete;
   if (!time_is_over) {
     node.collector.poll(0, complete);
-    while (const auto ask = node.collector.next()) {
+    while (const auto ask = node.collector.next_request()) {
       const std::uint64_t id = node.slots[ask->slot].id;
       const auto answer = readouts_[ask->readout]->book.find(id).answer;
       using What = EventCollector::Result::What;
       const EventCollector::Result result{.rob = ask->robs.front(),
-                                          .what = answer == FragmentBook::Answer::there     ? What::had
+                                          .what = answer == FragmentBook::Answer::there     ? What::arrived
                                                   : answer == FragmentBook::Answer::pending ? What::pending
                                                                                             : What::lost};
-      node.collector.answered(ask->id, std::span(&result, 1), 4, 0);
+      node.collector.on_answer(ask->id, std::span(&result, 1), 4, 0);
     }
   }
   node.collector.poll(time_is_over ? 1 : 0, complete);
@@ -444,15 +444,16 @@ bool DrainModel::work(std::uint32_t which, bool time_is_over) {
   return text() != before;
 }
 
-/// Decides as a filter node does (FilterNode::fetched, build). The selection accepts all events.
+/// Decides as a filter node does (FilterNode::on_fetched, build). The selection accepts all events.
 void DrainModel::finish(Node& node, Slot slot) {
   const Event event = node.slots[slot];
   if (!event.here) return;
-  const auto robs = node.collector.in_order();
-  const bool empty = std::ranges::none_of(robs, [&](auto rob) { return node.collector.state(slot, rob) == RobState::had; });
-  const bool lacks = node.collector.lost(slot) > 0;
-  const bool may_be_there = (node.collector.lost_by(slot, RobLoss::timed_out) && !event.last) ||
-                            node.collector.lost_by(slot, RobLoss::readout_away);
+  const auto robs = node.collector.ordered_robs();
+  const bool empty =
+      std::ranges::none_of(robs, [&](auto rob) { return node.collector.state(slot, rob) == RobState::arrived; });
+  const bool lacks = node.collector.lost_robs(slot) > 0;
+  const bool may_be_there = (node.collector.has_loss(slot, RobLoss::timed_out) && !event.last) ||
+                            node.collector.has_loss(slot, RobLoss::readout_away);
   node.slots[slot] = {};
   node.collector.end(slot);
   if (empty && may_be_there) return;  // the node gives the event up, and the supervisor assigns it again
@@ -467,22 +468,22 @@ void DrainModel::tell(std::uint32_t which) {
   Supervisor& supervisor = own(supervisor_);
   for (; node.said < node.unsafe.size(); ++node.said) {
     const Dispatcher::Decision& decision = node.unsafe[node.said].said;
-    const bool counted = supervisor.books.decide(which, decision) == Dispatcher::Said::counted;
+    const bool counted = supervisor.dispatcher.decide(which, decision) == Dispatcher::Said::counted;
     supervisor.clear(counted ? decision.id : dispatch::ClearBook::kNoId, which, node.session);
   }
-  supervisor.books.set_room(which, node.collector.free_slots());
+  supervisor.dispatcher.set_room(which, node.collector.free_slots());
 }
 
-/// A node's HELLO message: its events and its decisions (Nodes::hello, take_back).
+/// A node's HELLO message: its events and its decisions (Nodes::on_hello, reconcile).
 void DrainModel::greet(std::uint32_t which) {
   Node& node = own(nodes_[which]);
   Supervisor& supervisor = own(supervisor_);
   node.silent = false;
   ++node.session;
-  if (std::exchange(node.anew, false)) supervisor.books.node_gone(which);
+  if (std::exchange(node.anew, false)) supervisor.dispatcher.node_gone(which);
   std::vector<std::uint64_t> undelivered, let_go;
   std::uint32_t had = 0;
-  supervisor.books.for_each_event_of(which, [&](const dispatch::Event& event, bool build_only) {
+  supervisor.dispatcher.for_each_event_of(which, [&](const dispatch::Event& event, bool build_only) {
     const bool held =
         std::ranges::any_of(
             node.slots, [&](const Event& one) { return one.here && one.id == event.id && one.build_only == build_only; }) ||
@@ -491,10 +492,10 @@ void DrainModel::greet(std::uint32_t which) {
     if (held) had |= bit(event.id);
     if (!held) undelivered.push_back(event.id);
   });
-  for (const std::uint64_t id : undelivered) supervisor.books.undelivered(which, id);
+  for (const std::uint64_t id : undelivered) supervisor.dispatcher.undelivered(which, id);
   for (const Event& event : node.slots) {
     if (!event.here) continue;
-    if (over(event.id) || !supervisor.books.adopt({.id = event.id}, which, event.build_only, supervisor.clock_ns)) {
+    if (over(event.id) || !supervisor.dispatcher.adopt({.id = event.id}, which, event.build_only, supervisor.clock_ns)) {
       let_go.push_back(event.id);
     } else if ((had & bit(event.id)) == 0) {
       supervisor.assigned_ns[event.id] = supervisor.clock_ns++;
@@ -503,13 +504,13 @@ void DrainModel::greet(std::uint32_t which) {
   }
   for (const std::uint64_t id : let_go) drop(node, id);
   for (const Decision& decision : node.unsafe) {
-    const auto said = over(decision.said.id) ? supervisor.books.decide(which, decision.said)
-                                             : supervisor.books.adopt_decision(which, decision.said);
+    const auto said = over(decision.said.id) ? supervisor.dispatcher.decide(which, decision.said)
+                                             : supervisor.dispatcher.adopt_decision(which, decision.said);
     const bool counted = said == Dispatcher::Said::counted;
     supervisor.clear(counted ? decision.said.id : dispatch::ClearBook::kNoId, which, node.session);
   }
   node.said = node.unsafe.size();
-  supervisor.books.set_room(which, node.collector.free_slots());
+  supervisor.dispatcher.set_room(which, node.collector.free_slots());
 }
 
 bool DrainModel::round() {
@@ -539,8 +540,8 @@ bool DrainModel::step() {
 }
 
 bool DrainModel::drained() const {
-  const Dispatcher& books = supervisor_->books;
-  return happened_ == sizes_.triggers && books.waiting() + books.assigned() + books.decided() == 0 &&
+  const Dispatcher& dispatcher = supervisor_->dispatcher;
+  return happened_ == sizes_.triggers && dispatcher.waiting() + dispatcher.assigned() + dispatcher.decided() == 0 &&
          supervisor_->admission.untold() == 0 && supervisor_->clears.entries() == 0 &&
          std::ranges::all_of(readouts_, [](const auto& one) { return one->outside.empty() && one->book.size() == 0; }) &&
          std::ranges::all_of(nodes_, [&](const auto& one) {
@@ -549,11 +550,11 @@ bool DrainModel::drained() const {
 }
 
 std::string DrainModel::wrong() const {
-  const Dispatcher& books = supervisor_->books;
-  if (!books.adds_up()) return "the books do not add up";
+  const Dispatcher& dispatcher = supervisor_->dispatcher;
+  if (!dispatcher.adds_up()) return "the dispatcher does not add up";
   dispatch::Admission admission = supervisor_->admission;
   admission.forget_announced([this](std::uint64_t id) { return untold(id); });
-  const std::uint64_t undecided = books.waiting() + books.assigned() + admission.untold();
+  const std::uint64_t undecided = dispatcher.waiting() + dispatcher.assigned() + admission.untold();
   if (undecided > happened_) return "more events are undecided than triggers happened";
   return {};
 }
@@ -571,26 +572,26 @@ std::string DrainModel::text() const {
   }
   add(supervisor.told & 63);
   add(supervisor.left & 63);
-  supervisor.books.for_each_waiting([&](const dispatch::Event& event, bool build_only, dispatch::State state) {
+  supervisor.dispatcher.for_each_waiting([&](const dispatch::Event& event, bool build_only, dispatch::State state) {
     add(event.id * 4 + (state == dispatch::State::again ? 2 : 0) + (build_only ? 1 : 0));
     add(supervisor.had[event.id]);
   });
-  add(supervisor.books.waiting_ahead());
+  add(supervisor.dispatcher.waiting_ahead());
   add(supervisor.again_was_last);
   add(supervisor.last_node);
   // Events of nodes, in the order of their time-outs.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> assigned;
   for (std::uint32_t node = 0; node < sizes_.nodes; ++node) {
-    supervisor.books.for_each_event_of(node, [&](const dispatch::Event& event, bool build_only) {
+    supervisor.dispatcher.for_each_event_of(node, [&](const dispatch::Event& event, bool build_only) {
       assigned.emplace_back(supervisor.assigned_ns[event.id], event.id * 4 + node * 2 + (build_only ? 1 : 0));
     });
-    add(supervisor.books.room_of(node));
+    add(supervisor.dispatcher.room_of(node));
   }
   std::ranges::sort(assigned);
   for (const auto& [time, event] : assigned) add(event);
   out += '|';
-  add(supervisor.books.decided());
-  for (std::uint64_t id = 0; id < happened_; ++id) add(supervisor.books.knows(id));
+  add(supervisor.dispatcher.decided());
+  for (std::uint64_t id = 0; id < happened_; ++id) add(supervisor.dispatcher.knows(id));
   add(supervisor.admission.untold());
   if (sizes_.no_trigger) {
     for (std::uint64_t id = 0; id < sizes_.triggers; ++id) {
@@ -614,7 +615,8 @@ std::string DrainModel::text() const {
     for (Slot slot = 0; slot < node->slots.size(); ++slot) {
       if (!node->slots[slot].here) continue;
       add(node->slots[slot].id * 4 + node->slots[slot].build_only * 2 + node->slots[slot].last);
-      for (const auto rob : node->collector.in_order()) add(static_cast<std::uint64_t>(node->collector.state(slot, rob)));
+      for (const auto rob : node->collector.ordered_robs())
+        add(static_cast<std::uint64_t>(node->collector.state(slot, rob)));
     }
     out += ':';
     for (const Decision& decision : node->unsafe)

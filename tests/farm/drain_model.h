@@ -1,4 +1,4 @@
-// A farm small enough to try everything: the real books, admission, clears, collectors and retention, and every possible
+// A farm small enough to try everything: the real dispatcher, admission, clears, collectors and retention, and every possible
 // next act, one at a time. Messages arrive at once; time-outs may occur at any moment.
 #pragma once
 
@@ -112,13 +112,13 @@ class DrainModel {
     bool outside_waits = false;
   };
   struct Supervisor {
-    dispatch::Dispatcher books;
+    dispatch::Dispatcher dispatcher;
     dispatch::Admission admission;
     dispatch::ClearBook clears;
     std::vector<std::uint64_t> assigned_ns;  // by id
     std::uint64_t clock_ns = 1;
     std::uint32_t told = 0;  // a bit for each id whose trigger the supervisor has got
-    std::uint32_t left = 0;  // a bit for each other id that left the books or was never in them
+    std::uint32_t left = 0;  // a bit for each other id that was removed or never entered
     dispatch::CommonSpan span;
     std::vector<std::string> said;     // for each readout: its reports to `span`, for text()
     std::vector<std::uint32_t> found;  // for each id: a bit for each readout that has reported it
@@ -150,7 +150,7 @@ class DrainModel {
     return *part;
   }
   bool over(std::uint64_t id) const;
-  bool untold(std::uint64_t id) const { return !supervisor_->books.knows(id) && !over(id); }
+  bool untold(std::uint64_t id) const { return !supervisor_->dispatcher.knows(id) && !over(id); }
   void supervise();
   bool trigger();
   bool build(std::uint32_t readout);

@@ -13,7 +13,7 @@ using Shape = EmulatedTime::Shape;
 
 std::vector<double> times_ms(const EmulatedTime& time) {
   std::vector<double> out;
-  for (std::uint64_t id = 0; id < 100'000; ++id) out.push_back(static_cast<double>(time.of(id).count()) * 1e-6);
+  for (std::uint64_t id = 0; id < 100'000; ++id) out.push_back(static_cast<double>(time.time_of(id).count()) * 1e-6);
   std::ranges::sort(out);
   return out;
 }
@@ -43,11 +43,11 @@ TEST(EmulatedTime, HasTheMeanAndTheShapeThatWereAskedFor) {
 
 TEST(EmulatedTime, IsTheSameForTheSameEvent) {
   const EmulatedTime one{.shape = Shape::exponential};
-  EXPECT_EQ(one.of(7), one.of(7));
-  EXPECT_NE(one.of(7), one.of(8));
+  EXPECT_EQ(one.time_of(7), one.time_of(7));
+  EXPECT_NE(one.time_of(7), one.time_of(8));
   auto other = one;
   other.seed = 2;
-  EXPECT_NE(one.of(7), other.of(7));
+  EXPECT_NE(one.time_of(7), other.time_of(7));
 }
 
 }  // namespace

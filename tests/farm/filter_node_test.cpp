@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "farm/node/plan.h"
+#include "farm/node/configuration.h"
 #include "farm/recorder/read_back.h"
 #include "farm/recorder/recorder_server.h"
 #include "farm/scripted_farm.h"

@@ -42,8 +42,8 @@ using rodeo::test::FarmEvent;
 using rodeo::test::read_file;
 using rodeo::test::TemporaryDirectory;
 
-FileKeys keys_in(const TemporaryDirectory& directory) {
-  FileKeys keys;
+FileSettings keys_in(const TemporaryDirectory& directory) {
+  FileSettings keys;
   keys.directory = directory.path();
   keys.min_free_bytes = 0;
   keys.buffer_bytes = 64 << 10;
@@ -56,7 +56,7 @@ struct Recorder {
   RunRecording recording;
   std::map<std::uint64_t, std::vector<RecordStatus>> answers;  // by ticket
 
-  explicit Recorder(FileKeys keys, std::uint32_t run = 7)
+  explicit Recorder(FileSettings keys, std::uint32_t run = 7)
       : recording(std::move(keys), "recorder", run, [this](std::string text) { said.push_back(std::move(text)); }) {}
 
   bool offer(std::uint64_t ticket, const std::vector<std::byte>& request, std::size_t piece = 100) {
@@ -264,7 +264,7 @@ TEST(RunRecording, AWriteThatFailsIsNoAcknowledgement) {
 // it elsewhere.
 TEST(RunRecording, WhatAnotherNodeHasByNowIsNotTakenFromTheOneBefore) {
   const TemporaryDirectory directory;
-  FileKeys keys = keys_in(directory);
+  FileSettings keys = keys_in(directory);
   keys.retry_interval = std::chrono::nanoseconds{0};
   Recorder recorder(keys);
   recorder.recording.take_over(1);

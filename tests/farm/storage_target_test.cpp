@@ -19,11 +19,11 @@ using rodeo::test::write_file;
 
 const std::string kName = "rodeo.00000007.physics_Main.daq.RAW._lb0001._recorder._0001.data";
 
-ReadBack run_in(const TemporaryDirectory& directory) { return {directory.path(), "rodeo", "recorder", 7}; }
+RunFiles run_in(const TemporaryDirectory& directory) { return {directory.path(), "rodeo", "recorder", 7}; }
 
 /// Leaves one closed file with the id 5.
 void record_one(const TemporaryDirectory& directory) {
-  FileKeys keys;
+  FileSettings keys;
   keys.directory = directory.path();
   keys.min_free_bytes = 0;
   RunRecording recording(keys, "recorder", 7, [](const std::string&) {});
@@ -35,7 +35,7 @@ void record_one(const TemporaryDirectory& directory) {
   while (!recording.ended()) recording.poll(1, answers);
 }
 
-StorageTarget::Status stored(const TargetKeys& keys, const TemporaryDirectory& directory) {
+StorageTarget::Status stored(const TargetSettings& keys, const TemporaryDirectory& directory) {
   StorageTarget target(keys, run_in(directory));
   target.end();
   while (!target.ended()) std::this_thread::yield();
@@ -53,7 +53,7 @@ TEST(StorageTarget, AFileIsCopiedComparedAndThenRemovedAndItsIdsAreStillKnown) {
   EXPECT_EQ(status.files_left, 0U);
   EXPECT_EQ(read_file(there.file("a/b/" + kName)), bytes);
   EXPECT_FALSE(std::filesystem::exists(directory.file(kName)));
-  FileKeys keys;
+  FileSettings keys;
   keys.directory = directory.path();
   EXPECT_TRUE(RunRecording(keys, "recorder", 7, [](const std::string&) {}).has(5));
   EXPECT_EQ(next_file_number(directory.path(), kName.substr(0, kName.find("._0001"))), 2U);
@@ -114,9 +114,9 @@ TEST(StorageTarget, AProgramCopiesAndItsChecksumIsCompared) {
   const TemporaryDirectory directory;
   const TemporaryDirectory there;
   record_one(directory);
-  TargetKeys keys{.copy_command = {"cp", "{file}", there.path() + "/{name}"},
-                  .checksum_command = {"sha256sum", there.path() + "/{name}"},
-                  .linger = std::chrono::nanoseconds{0}};
+  TargetSettings keys{.copy_command = {"cp", "{file}", there.path() + "/{name}"},
+                      .checksum_command = {"sha256sum", there.path() + "/{name}"},
+                      .linger = std::chrono::nanoseconds{0}};
   auto lies = keys;
   lies.checksum_command = {"echo", "0123"};
   EXPECT_GE(stored(lies, directory).failures, 1U);

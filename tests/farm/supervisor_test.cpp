@@ -377,7 +377,7 @@ TEST_F(SupervisedFarm, ReadoutsThatAreFullOfUntoldEventsAreDrainedThoughNewTrigg
   a.can_decide = [&](std::uint64_t id) { return one.held.contains(id) && two.held.contains(id); };
   auto with = settings();
   with.rebuild_time = 50ms;
-  // New triggers fill the books before readouts say what they hold.
+  // New triggers fill the supervisor before readouts say what they hold.
   one.stands_still = two.stands_still = true;
   supervise(with);
   ASSERT_TRUE(until([&] { return seen("offered") == 60 && a.events.size() == 8; }));

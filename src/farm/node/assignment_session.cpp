@@ -4,10 +4,10 @@
 
 namespace rodeo::farm {
 
-formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<formats::AssignedEvent> undecided) {
+formats::NodeHello AssignmentSession::make_hello(std::uint32_t slots, std::vector<formats::AssignedEvent> undecided) {
   open_ = false;
-  greeted_decisions_ = decisions_.size();
-  greeted_slots_ = slots;
+  hello_decisions_ = decisions_.size();
+  hello_slots_ = slots;
   // The supervisor knows the numbers of the last session, and so which decisions are safe already.
   return {.instance = instance_,
           .slots = slots,
@@ -19,33 +19,33 @@ formats::NodeHello AssignmentSession::hello(std::uint32_t slots, std::vector<for
 }
 
 /// Begins the numbers again, with the decisions of HELLO.
-void AssignmentSession::welcome(const formats::NodeWelcome& welcome) {
+void AssignmentSession::on_welcome(const formats::NodeWelcome& welcome) {
   session_ = welcome.session;
   open_ = true;
   first_ = 1;
-  said_ = greeted_decisions_;
+  sent_ = hello_decisions_;
   assigned_ = 0;
-  granted_ = greeted_slots_;
+  granted_ = hello_slots_;
 }
 
-bool AssignmentSession::news(std::uint32_t slots) const {
-  return first_ + decisions_.size() - 1 > said_ || assigned_ + slots > granted_;
+bool AssignmentSession::has_unsent(std::uint32_t slots) const {
+  return first_ + decisions_.size() - 1 > sent_ || assigned_ + slots > granted_;
 }
 
-formats::NodeWork AssignmentSession::work(std::uint32_t slots) {
+formats::NodeWork AssignmentSession::make_work(std::uint32_t slots) {
   granted_ = std::max(granted_, assigned_ + slots);
-  formats::NodeWork work{.session = session_, .granted = granted_, .first = said_ + 1};
+  formats::NodeWork work{.session = session_, .granted = granted_, .first = sent_ + 1};
   const std::uint64_t last = first_ + decisions_.size() - 1;
-  while (said_ < last && work.decisions.size() < formats::kMostEventsAtOnce) {
-    work.decisions.push_back(decisions_[said_ + 1 - first_]);
-    ++said_;
+  while (sent_ < last && work.decisions.size() < formats::kMostEventsAtOnce) {
+    work.decisions.push_back(decisions_[sent_ + 1 - first_]);
+    ++sent_;
   }
   return work;
 }
 
-bool AssignmentSession::orders(const formats::NodeOrders& orders) {
+bool AssignmentSession::on_orders(const formats::NodeOrders& orders) {
   const bool follows = orders.events.empty() || orders.first == assigned_ + 1;
-  const bool possible = orders.safe <= said_ && assigned_ + orders.events.size() <= granted_;
+  const bool possible = orders.safe <= sent_ && assigned_ + orders.events.size() <= granted_;
   if (!follows || !possible) {
     close();
     return false;

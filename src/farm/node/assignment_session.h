@@ -22,21 +22,21 @@ class AssignmentSession {
   void close() { open_ = false; }
 
   /// Makes a HELLO with all that the node holds, and its free slots.
-  formats::NodeHello hello(std::uint32_t slots, std::vector<formats::AssignedEvent> undecided);
+  formats::NodeHello make_hello(std::uint32_t slots, std::vector<formats::AssignedEvent> undecided);
   /// Applies the answer to HELLO.
-  void welcome(const formats::NodeWelcome& welcome);
+  void on_welcome(const formats::NodeWelcome& welcome);
 
   /// Adds the decision of an event that belongs to this node. Keeps the decision until it is safe.
   void decide(const formats::EventDecision& decision) { decisions_.push_back(decision); }
-  std::size_t unsafe() const { return decisions_.size(); }
+  std::size_t unsafe_decisions() const { return decisions_.size(); }
 
   /// True if there are decisions or room to report.
-  bool news(std::uint32_t slots) const;
+  bool has_unsent(std::uint32_t slots) const;
   /// Makes a WORK; each decision is sent once.
-  formats::NodeWork work(std::uint32_t slots);
+  formats::NodeWork make_work(std::uint32_t slots);
   /// Applies an answer to WORK. False: its numbers do not follow. The session is then closed, and the events in the answer
   /// do not belong to this node.
-  bool orders(const formats::NodeOrders& orders);
+  bool on_orders(const formats::NodeOrders& orders);
 
  private:
   std::string node_;
@@ -45,11 +45,11 @@ class AssignmentSession {
   bool open_ = false;
   std::deque<formats::EventDecision> decisions_;  // Decisions that are not safe.
   std::uint64_t first_ = 1;                       // Number of decisions_.front() in this session.
-  std::uint64_t said_ = 0;                        // Number of the last decision that was sent.
+  std::uint64_t sent_ = 0;                        // Number of the last decision that was sent.
   std::uint64_t assigned_ = 0;                    // Number of events since HELLO.
   std::uint64_t granted_ = 0;
-  std::uint64_t greeted_decisions_ = 0;  // Decisions in the last HELLO.
-  std::uint64_t greeted_slots_ = 0;
+  std::uint64_t hello_decisions_ = 0;  // Decisions in the last HELLO.
+  std::uint64_t hello_slots_ = 0;
 };
 
 }  // namespace rodeo::farm

@@ -23,8 +23,8 @@ EventCollector::EventCollector(const EventCollector& other)
       begun_(other.begun_),
       ready_(other.ready_),
       later_(other.later_),
-      asks_(other.asks_),
-      free_asks_(other.free_asks_),
+      requests_(other.requests_),
+      free_requests_(other.free_requests_),
       complete_(other.complete_),
       fragments_under_way_(other.fragments_under_way_),
       bytes_under_way_(other.bytes_under_way_),
@@ -33,7 +33,7 @@ EventCollector::EventCollector(const EventCollector& other)
     counters_.add(static_cast<CollectorCounter>(i), other.counters_.read(static_cast<CollectorCounter>(i)));
 }
 
-void EventCollector::describe(std::uint32_t readout, std::span<const SourceId> robs) {
+void EventCollector::on_description(std::uint32_t readout, std::span<const SourceId> robs) {
   Readout& one = readouts_[readout];
   one.known = true;
   one.robs.clear();
@@ -57,22 +57,22 @@ std::optional<EventCollector::RobIndex> EventCollector::find(SourceId source_id)
   return static_cast<RobIndex>(found - robs_.begin());
 }
 
-void EventCollector::up(std::uint32_t readout, bool anew) {
+void EventCollector::on_connect(std::uint32_t readout, bool restarted) {
   Readout& one = readouts_[readout];
-  // The new process may have events that began since down(). The collector asks for these, and the process answers LOST for
+  // The new process may have events that began since on_disconnect(). The collector asks for these, and the process answers LOST for
   // those that it missed.
-  if (anew && one.known) lose_all_of(readout, RobLoss::readout_died, one.begun_before);
-  one.up = true;
+  if (restarted && one.known) lose_all_of(readout, RobLoss::readout_died, one.begun_before);
+  one.connected = true;
   one.given_up = false;
 }
 
-void EventCollector::down(std::uint32_t readout, std::uint64_t now_ns) {
+void EventCollector::on_disconnect(std::uint32_t readout, std::uint64_t now_ns) {
   Readout& one = readouts_[readout];
-  if (one.up || one.down_since_ns == 0) {
+  if (one.connected || one.down_since_ns == 0) {
     one.down_since_ns = now_ns;
     one.begun_before = begun_;
   }
-  one.up = false;
+  one.connected = false;
 }
 
 std::optional<EventCollector::Slot> EventCollector::begin(std::uint64_t deadline_ns) {
@@ -165,19 +165,19 @@ void EventCollector::lose_all_of(std::uint32_t readout, RobLoss loss, std::uint6
     for (const RobIndex rob : readouts_[readout].robs) {
       if (rob >= event.robs.size()) continue;
       const RobState state = event.robs[rob].state;
-      if (state == RobState::wanted || state == RobState::asked) lose(slot, rob, loss);
+      if (state == RobState::wanted || state == RobState::requested) lose(slot, rob, loss);
     }
     if (event.open == 0 && event.armed) complete_.push_back(slot);
   }
 }
 
-bool EventCollector::credit_for(std::uint32_t fragments, std::uint64_t bytes) const {
+bool EventCollector::has_credit_for(std::uint32_t fragments, std::uint64_t bytes) const {
   if (fragments_under_way_ == 0) return true;  // A single request always goes.
   if (settings_.credit_fragments > 0 && fragments_under_way_ + fragments > settings_.credit_fragments) return false;
   return settings_.credit_bytes == 0 || bytes_under_way_ + bytes <= settings_.credit_bytes;
 }
 
-std::optional<EventCollector::Ask> EventCollector::next() {
+std::optional<EventCollector::Request> EventCollector::next_request() {
   while (!ready_.empty()) {
     const Item item = ready_.front();
     Event& event = events_[item.slot];
@@ -188,7 +188,7 @@ std::optional<EventCollector::Ask> EventCollector::next() {
       if (event.active && event.number == item.number) work.queued = false;
       continue;
     }
-    if (!readout.up) {
+    if (!readout.connected) {
       // poll() puts it back into this queue.
       ready_.pop_front();
       later_.push_back(item);
@@ -198,121 +198,121 @@ std::optional<EventCollector::Ask> EventCollector::next() {
     const bool all = work.wanted == readout.robs.size();
     const auto count = all ? work.wanted : std::min<std::uint32_t>(work.wanted, formats::kMostFetchRobs);
     const auto bytes = static_cast<std::uint64_t>(readout.fragment_bytes * count);
-    if (!credit_for(count, bytes)) {
+    if (!has_credit_for(count, bytes)) {
       if (!waited_for_credit_) counters_.add(waits_for_credit);
       waited_for_credit_ = true;
       return std::nullopt;
     }
     waited_for_credit_ = false;
     ready_.pop_front();
-    if (free_asks_.empty()) {
-      free_asks_.push_back(static_cast<AskId>(asks_.size()));
-      asks_.emplace_back();
+    if (free_requests_.empty()) {
+      free_requests_.push_back(static_cast<RequestId>(requests_.size()));
+      requests_.emplace_back();
     }
-    const AskId id = free_asks_.back();
-    free_asks_.pop_back();
-    OpenAsk& ask = asks_[id];
-    ask.robs.clear();
+    const RequestId id = free_requests_.back();
+    free_requests_.pop_back();
+    OpenRequest& request = requests_[id];
+    request.robs.clear();
     for (const RobIndex rob : readout.robs) {
-      if (ask.robs.size() == count) break;
+      if (request.robs.size() == count) break;
       if (rob >= event.robs.size() || event.robs[rob].state != RobState::wanted) continue;
-      event.robs[rob].state = RobState::asked;
-      ask.robs.push_back(rob);
+      event.robs[rob].state = RobState::requested;
+      request.robs.push_back(rob);
     }
-    ask.open = true;
-    ask.slot = item.slot;
-    ask.number = item.number;
-    ask.readout = item.readout;
-    ask.fragments = static_cast<std::uint32_t>(ask.robs.size());
-    ask.bytes = bytes;
-    work.wanted -= ask.fragments;
+    request.open = true;
+    request.slot = item.slot;
+    request.number = item.number;
+    request.readout = item.readout;
+    request.fragments = static_cast<std::uint32_t>(request.robs.size());
+    request.bytes = bytes;
+    work.wanted -= request.fragments;
     work.queued = false;
     work.asked = true;
-    fragments_under_way_ += ask.fragments;
-    bytes_under_way_ += ask.bytes;
+    fragments_under_way_ += request.fragments;
+    bytes_under_way_ += request.bytes;
     counters_.add(requests);
-    return Ask{.id = id,
-               .slot = item.slot,
-               .readout = item.readout,
-               .all = all,
-               .deadline_ns = event.deadline_ns,
-               .robs = ask.robs};
+    return Request{.id = id,
+                   .slot = item.slot,
+                   .readout = item.readout,
+                   .all = all,
+                   .deadline_ns = event.deadline_ns,
+                   .robs = request.robs};
   }
   return std::nullopt;
 }
 
-bool EventCollector::close(AskId id) {
-  OpenAsk& ask = asks_[id];
-  if (!ask.open) return false;
-  ask.open = false;
-  fragments_under_way_ -= ask.fragments;
-  bytes_under_way_ -= ask.bytes;
-  free_asks_.push_back(id);
-  Event& event = events_[ask.slot];
-  if (!event.active || event.number != ask.number) return false;
-  event.work[ask.readout].asked = false;
+bool EventCollector::close_request(RequestId id) {
+  OpenRequest& request = requests_[id];
+  if (!request.open) return false;
+  request.open = false;
+  fragments_under_way_ -= request.fragments;
+  bytes_under_way_ -= request.bytes;
+  free_requests_.push_back(id);
+  Event& event = events_[request.slot];
+  if (!event.active || event.number != request.number) return false;
+  event.work[request.readout].asked = false;
   return true;
 }
 
-void EventCollector::not_sent(AskId id, std::uint64_t now_ns) { failed(id, false, now_ns); }
+void EventCollector::on_unsent(RequestId id, std::uint64_t now_ns) { on_failure(id, false, now_ns); }
 
-void EventCollector::failed(AskId id, bool for_good, std::uint64_t now_ns) {
-  if (!close(id)) return;
-  const OpenAsk& ask = asks_[id];
-  Event& event = events_[ask.slot];
-  const bool gone = readouts_[ask.readout].given_up;
+void EventCollector::on_failure(RequestId id, bool permanent, std::uint64_t now_ns) {
+  if (!close_request(id)) return;
+  const OpenRequest& request = requests_[id];
+  Event& event = events_[request.slot];
+  const bool gone = readouts_[request.readout].given_up;
   bool again = false;
-  for (const RobIndex rob : ask.robs) {
-    if (event.robs[rob].state != RobState::asked) continue;
-    if (for_good || gone) {
-      lose(ask.slot, rob, for_good ? RobLoss::bad : RobLoss::readout_away);
+  for (const RobIndex rob : request.robs) {
+    if (event.robs[rob].state != RobState::requested) continue;
+    if (permanent || gone) {
+      lose(request.slot, rob, permanent ? RobLoss::bad : RobLoss::readout_away);
     } else {
       event.robs[rob].state = RobState::wanted;
-      ++event.work[ask.readout].wanted;
+      ++event.work[request.readout].wanted;
       again = true;
     }
   }
   if (again) {
     counters_.add(asked_again);
-    queue_later(ask.slot, ask.readout, now_ns);
+    queue_later(request.slot, request.readout, now_ns);
   }
-  if (event.open == 0 && event.armed) complete_.push_back(ask.slot);
+  if (event.open == 0 && event.armed) complete_.push_back(request.slot);
 }
 
-bool EventCollector::answered(AskId id, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns) {
-  if (!close(id)) return false;
-  const OpenAsk& ask = asks_[id];
-  Event& event = events_[ask.slot];
-  std::uint32_t had = 0;
+bool EventCollector::on_answer(RequestId id, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns) {
+  if (!close_request(id)) return false;
+  const OpenRequest& request = requests_[id];
+  Event& event = events_[request.slot];
+  std::uint32_t arrived = 0;
   for (const Result& result : results) {
-    if (result.rob >= event.robs.size() || event.robs[result.rob].state != RobState::asked) continue;
+    if (result.rob >= event.robs.size() || event.robs[result.rob].state != RobState::requested) continue;
     switch (result.what) {
-      case Result::What::had:
-        event.robs[result.rob].state = RobState::had;
+      case Result::What::arrived:
+        event.robs[result.rob].state = RobState::arrived;
         --event.open;
-        ++had;
+        ++arrived;
         break;
       case Result::What::pending:
         event.robs[result.rob].state = RobState::wanted;
-        ++event.work[ask.readout].wanted;
+        ++event.work[request.readout].wanted;
         counters_.add(pending);
         break;
-      case Result::What::lost: lose(ask.slot, result.rob, RobLoss::by_readout); break;
-      case Result::What::bad: lose(ask.slot, result.rob, RobLoss::bad); break;
+      case Result::What::lost: lose(request.slot, result.rob, RobLoss::by_readout); break;
+      case Result::What::bad: lose(request.slot, result.rob, RobLoss::bad); break;
     }
   }
-  for (const RobIndex rob : ask.robs) {
-    if (event.robs[rob].state == RobState::asked) lose(ask.slot, rob, RobLoss::bad);
+  for (const RobIndex rob : request.robs) {
+    if (event.robs[rob].state == RobState::requested) lose(request.slot, rob, RobLoss::bad);
   }
-  counters_.add(fragments, had);
+  counters_.add(fragments, arrived);
   counters_.add(fragment_bytes, bytes);
-  if (had > 0) {
-    double& average = readouts_[ask.readout].fragment_bytes;
-    const double now = static_cast<double>(bytes) / had;
+  if (arrived > 0) {
+    double& average = readouts_[request.readout].fragment_bytes;
+    const double now = static_cast<double>(bytes) / arrived;
     average = average == 0 ? now : average + (now - average) / 16;
   }
-  if (event.work[ask.readout].wanted > 0) queue_later(ask.slot, ask.readout, now_ns);
-  if (event.open == 0 && event.armed) complete_.push_back(ask.slot);
+  if (event.work[request.readout].wanted > 0) queue_later(request.slot, request.readout, now_ns);
+  if (event.open == 0 && event.armed) complete_.push_back(request.slot);
   return true;
 }
 
@@ -320,7 +320,7 @@ void EventCollector::poll(std::uint64_t now_ns, std::vector<Slot>& complete) {
   while (!later_.empty() && later_.front().due_ns <= now_ns) {
     Item item = later_.front();
     later_.pop_front();
-    if (!readouts_[item.readout].up && !readouts_[item.readout].given_up) {
+    if (!readouts_[item.readout].connected && !readouts_[item.readout].given_up) {
       // The ROB waits again. The order of times stays.
       item.due_ns = now_ns + static_cast<std::uint64_t>(settings_.pending_retry.count()) + 1;
       later_.push_back(item);
@@ -330,7 +330,7 @@ void EventCollector::poll(std::uint64_t now_ns, std::vector<Slot>& complete) {
   }
   for (std::uint32_t i = 0; i < readouts(); ++i) {
     Readout& readout = readouts_[i];
-    if (readout.up || readout.given_up || readout.down_since_ns == 0) continue;
+    if (readout.connected || readout.given_up || readout.down_since_ns == 0) continue;
     if (now_ns - readout.down_since_ns < static_cast<std::uint64_t>(settings_.readout_grace.count())) continue;
     readout.given_up = true;
     lose_all_of(i, RobLoss::readout_away, begun_);
@@ -340,7 +340,7 @@ void EventCollector::poll(std::uint64_t now_ns, std::vector<Slot>& complete) {
     if (!event.active || event.open == 0 || now_ns < event.deadline_ns) continue;
     for (RobIndex rob = 0; rob < event.robs.size(); ++rob) {
       const RobState state = event.robs[rob].state;
-      if (state == RobState::wanted || state == RobState::asked) lose(slot, rob, RobLoss::timed_out);
+      if (state == RobState::wanted || state == RobState::requested) lose(slot, rob, RobLoss::timed_out);
     }
     complete_.push_back(slot);
   }

@@ -1,7 +1,7 @@
 // Collects the fragments of events from readouts: what to ask of which readout, when to ask again, and when an event has all
 // fragments that it will ever have. Pure: time is an argument; the caller sends the requests and reports the answers.
 //
-// A ROB of an event is first wanted, then asked for. At the end it has the state `had` or `lost`:
+// A ROB of an event is first wanted, then asked for. At the end it has the state `arrived` or `lost`:
 //
 //     the fragment comes                             had
 //     PENDING: not here yet                          asked for again, `pending_retry` later
@@ -42,7 +42,7 @@ struct CollectorSettings {
   std::chrono::nanoseconds readout_grace = std::chrono::seconds{2};
 };
 
-enum class RobState : std::uint8_t { unwanted, wanted, asked, had, lost };
+enum class RobState : std::uint8_t { unwanted, wanted, requested, arrived, lost };
 enum class RobLoss : std::uint8_t { none, by_readout, bad, readout_died, readout_away, timed_out };
 
 enum class CollectorCounter : std::uint8_t {
@@ -79,7 +79,7 @@ class EventCollector {
  public:
   using Slot = std::uint32_t;
   using RobIndex = std::uint32_t;  ///< Counts the ROBs of all readouts from 0.
-  using AskId = std::uint32_t;
+  using RequestId = std::uint32_t;
 
   EventCollector(CollectorSettings settings, std::uint32_t readouts);
   /// A copy has the counts of this moment, so that tests can continue one state in several ways.
@@ -88,19 +88,19 @@ class EventCollector {
   // Functions of a readout, which has a number.
 
   /// The readout is connected and has these ROBs. A later call with other ROBs counts for events that begin after it.
-  void describe(std::uint32_t readout, std::span<const SourceId> robs);
+  void on_description(std::uint32_t readout, std::span<const SourceId> robs);
   bool described(std::uint32_t readout) const { return readouts_[readout].known; }
-  /// A connection is made. `anew`: the process has restarted, and has nothing of the events that began before down().
-  void up(std::uint32_t readout, bool anew);
-  void down(std::uint32_t readout, std::uint64_t now_ns);
+  /// A connection is made. `restarted`: the process has restarted, and has nothing of the events that began before on_disconnect().
+  void on_connect(std::uint32_t readout, bool restarted);
+  void on_disconnect(std::uint32_t readout, std::uint64_t now_ns);
   /// The number of fragments of this readout that events lack, for any reason.
-  std::uint64_t lost_of(std::uint32_t readout) const { return readouts_[readout].lost; }
-  bool any_up() const { return std::ranges::any_of(readouts_, &Readout::up); }
+  std::uint64_t lost_fragments_of(std::uint32_t readout) const { return readouts_[readout].lost; }
+  bool any_connected() const { return std::ranges::any_of(readouts_, &Readout::connected); }
   std::span<const RobIndex> robs_of(std::uint32_t readout) const { return readouts_[readout].robs; }
   std::uint32_t readouts() const { return static_cast<std::uint32_t>(readouts_.size()); }
   std::size_t robs() const { return robs_.size(); }
   /// All ROBs, in the order of readouts and of their descriptions; each node has the same order.
-  std::span<const RobIndex> in_order() const { return order_; }
+  std::span<const RobIndex> ordered_robs() const { return order_; }
   SourceId source_id(RobIndex rob) const { return robs_[rob].source_id; }
   /// Returns no index if no readout has the ROB.
   std::optional<RobIndex> find(SourceId source_id) const;
@@ -113,14 +113,14 @@ class EventCollector {
   void want(Slot slot, std::span<const RobIndex> robs);
   void want_all(Slot slot);
   /// The state of a ROB. A ROB that was described after the event began is unwanted.
-  RobState state(Slot slot, RobIndex rob) const { return of(slot, rob).state; }
-  RobLoss loss(Slot slot, RobIndex rob) const { return of(slot, rob).loss; }
+  RobState state(Slot slot, RobIndex rob) const { return event_rob(slot, rob).state; }
+  RobLoss loss(Slot slot, RobIndex rob) const { return event_rob(slot, rob).loss; }
   /// True while the event waits for fragments.
-  bool open(Slot slot) const { return events_[slot].open > 0; }
+  bool is_waiting(Slot slot) const { return events_[slot].open > 0; }
   /// The number of wanted ROBs that are lost.
-  std::uint32_t lost(Slot slot) const { return events_[slot].lost; }
+  std::uint32_t lost_robs(Slot slot) const { return events_[slot].lost; }
   /// True if a ROB is lost in this way.
-  bool lost_by(Slot slot, RobLoss loss) const {
+  bool has_loss(Slot slot, RobLoss loss) const {
     return std::ranges::any_of(events_[slot].robs, [loss](const EventRob& rob) { return rob.loss == loss; });
   }
   /// Frees the slot. Later answers are ignored.
@@ -129,34 +129,34 @@ class EventCollector {
 
   // Functions of requests.
 
-  struct Ask {
-    AskId id = 0;
+  struct Request {
+    RequestId id = 0;
     Slot slot = 0;
     std::uint32_t readout = 0;
     bool all = false;                ///< Asks for all ROBs of the readout.
     std::uint64_t deadline_ns = 0;   ///< Time limit of the event; a later answer is useless.
     std::span<const RobIndex> robs;  ///< Valid until the next call.
   };
-  /// Returns the next request that may go now. The caller sends it, or calls not_sent().
-  std::optional<Ask> next();
-  void not_sent(AskId ask, std::uint64_t now_ns);
+  /// Returns the next request that may go now. The caller sends it, or calls on_unsent().
+  std::optional<Request> next_request();
+  void on_unsent(RequestId request, std::uint64_t now_ns);
 
   struct Result {
     RobIndex rob = 0;
-    enum class What : std::uint8_t { had, pending, lost, bad } what = What::had;
+    enum class What : std::uint8_t { arrived, pending, lost, bad } what = What::arrived;
   };
   /// Reports an answer. False: its event does not wait for it any more. ROBs that were asked for and are not in `results`
   /// count as `bad`.
-  bool answered(AskId ask, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns);
-  /// Reports a request that ended without an answer. The collector makes it again, except `for_good`: then its ROBs are
+  bool on_answer(RequestId request, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns);
+  /// Reports a request that ended without an answer. The collector makes it again, except `permanent`: then its ROBs are
   /// lost.
-  void failed(AskId ask, bool for_good, std::uint64_t now_ns);
+  void on_failure(RequestId request, bool permanent, std::uint64_t now_ns);
   /// True if the event that now has the slot waits for this answer.
-  bool awaited(AskId ask, Slot slot) const {
-    const OpenAsk& one = asks_[ask];
+  bool is_awaited(RequestId request, Slot slot) const {
+    const OpenRequest& one = requests_[request];
     return one.open && one.slot == slot && events_[slot].active && one.number == events_[slot].number;
   }
-  std::span<const RobIndex> robs_of_ask(AskId ask) const { return asks_[ask].robs; }
+  std::span<const RobIndex> robs_of_request(RequestId request) const { return requests_[request].robs; }
 
   /// Checks the time. Appends the slots whose event has become complete since the last call.
   void poll(std::uint64_t now_ns, std::vector<Slot>& complete);
@@ -172,7 +172,7 @@ class EventCollector {
   };
   struct Readout {
     bool known = false;
-    bool up = false;
+    bool connected = false;
     bool given_up = false;
     std::uint64_t down_since_ns = 0;
     std::uint64_t begun_before = 0;  // Number of events before the readout went down.
@@ -206,7 +206,7 @@ class EventCollector {
     std::uint32_t readout = 0;
     std::uint64_t due_ns = 0;
   };
-  struct OpenAsk {
+  struct OpenRequest {
     bool open = false;
     Slot slot = 0;
     std::uint32_t number = 0;
@@ -216,7 +216,7 @@ class EventCollector {
     std::vector<RobIndex> robs;
   };
 
-  EventRob of(Slot slot, RobIndex rob) const {
+  EventRob event_rob(Slot slot, RobIndex rob) const {
     const auto& robs = events_[slot].robs;
     return rob < robs.size() ? robs[rob] : EventRob{};
   }
@@ -224,8 +224,8 @@ class EventCollector {
   void queue_later(Slot slot, std::uint32_t readout, std::uint64_t now_ns);
   void lose(Slot slot, RobIndex rob, RobLoss loss);
   void lose_all_of(std::uint32_t readout, RobLoss loss, std::uint64_t begun_up_to);
-  bool close(AskId ask);  // True: the event still waits for the answer.
-  bool credit_for(std::uint32_t fragments, std::uint64_t bytes) const;
+  bool close_request(RequestId request);  // True: the event still waits for the answer.
+  bool has_credit_for(std::uint32_t fragments, std::uint64_t bytes) const;
 
   const CollectorSettings settings_;
   std::vector<Readout> readouts_;
@@ -236,8 +236,8 @@ class EventCollector {
   std::uint64_t begun_ = 0;
   std::deque<Item> ready_;
   std::deque<Item> later_;  // All items wait equally long, so they are in order of time.
-  std::vector<OpenAsk> asks_;
-  std::vector<AskId> free_asks_;
+  std::vector<OpenRequest> requests_;
+  std::vector<RequestId> free_requests_;
   std::vector<Slot> complete_;
   std::uint64_t fragments_under_way_ = 0;
   std::uint64_t bytes_under_way_ = 0;

@@ -29,7 +29,7 @@ void EventData::begin(const formats::AssignedEvent& assigned, std::size_t robs, 
   assigned_ = assigned;
   utc_ns_ = utc_ns;
   parts_.assign(robs, {});
-  robs_had_ = 0;
+  arrived_robs_ = 0;
   payload_bytes_ = 0;
   status_ = 0;
   trigger_differs_ = false;
@@ -47,15 +47,15 @@ void EventData::end() {
   messages_.clear();
 }
 
-std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<const RobIndex> asked,
-                              const EventCollector& collector, const EventContext& context, std::vector<Result>& results,
-                              base::CounterBlock<DataCounter>& counters) {
+std::uint64_t EventData::parse(transport::ReceivedMessage message, std::span<const RobIndex> asked,
+                               const EventCollector& collector, const EventContext& context, std::vector<Result>& results,
+                               base::CounterBlock<DataCounter>& counters) {
   messages_.push_back(std::move(message));
   const formats::Pieces pieces(messages_.back().pieces());
   const auto number = static_cast<std::uint32_t>(messages_.size() - 1);
   found_.clear();
   if (!formats::walk_robs(pieces, found_)) counters.add(unreadable_replies);
-  std::uint64_t taken = 0;
+  std::uint64_t kept_bytes = 0;
   std::size_t expected = 0;  // Answers come in the order of the request.
   for (const FoundRob& rob : found_) {
     const auto is = [&](RobIndex index) { return collector.source_id(index) == rob.source_id; };
@@ -67,13 +67,13 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
     }
     expected = static_cast<std::size_t>(at - asked.begin()) + 1;
     Part& part = parts_[*at];
-    if (part.here || std::ranges::find(results, *at, &Result::rob) != results.end()) {
+    if (part.present || std::ranges::find(results, *at, &Result::rob) != results.end()) {
       counters.add(twice_robs);
       continue;
     }
     const auto refuse = [&](DataCounter why, std::uint32_t status) {
       counters.add(why);
-      part.why_not = static_cast<std::uint8_t>(status);
+      part.missing_status = static_cast<std::uint8_t>(status);
       results.push_back({*at, Result::What::bad});
     };
     if ((rob.status & kPendingBit) != 0) {
@@ -89,8 +89,8 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
     } else if (payload_bytes_ + rob.bytes > context.most_bytes) {
       refuse(too_large, fragment_status::kOverflow);
     } else {
-      part = {.here = true, .message = number, .offset = rob.offset, .bytes = rob.bytes, .status = rob.status};
-      ++robs_had_;
+      part = {.present = true, .message = number, .offset = rob.offset, .bytes = rob.bytes, .status = rob.status};
+      ++arrived_robs_;
       payload_bytes_ += rob.bytes;
       status_ |= rob.status & kGeneric;
       if (!knows_trigger_) {
@@ -101,21 +101,21 @@ std::uint64_t EventData::take(transport::ReceivedMessage message, std::span<cons
       } else if (bcid_ != rob.rod.bcid || trigger_type_ != rob.rod.trigger_type) {
         trigger_differs_ = true;
       }
-      taken += rob.bytes;
-      results.push_back({*at, Result::What::had});
+      kept_bytes += rob.bytes;
+      results.push_back({*at, Result::What::arrived});
     }
   }
   // Nothing was kept, and other messages wait for the pages, so these go back.
-  if (taken == 0) messages_.pop_back();
-  return taken;
+  if (kept_bytes == 0) messages_.pop_back();
+  return kept_bytes;
 }
 
 WholeEvent EventData::view(const EventContext& context, const EventCollector& collector, std::uint32_t step) {
   view_pieces_.clear();
   view_robs_.clear();
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
-  for (const RobIndex rob : collector.in_order()) {
-    if (rob >= parts_.size() || !parts_[rob].here) continue;
+  for (const RobIndex rob : collector.ordered_robs()) {
+    if (rob >= parts_.size() || !parts_[rob].present) continue;
     const Part& part = parts_[rob];
     const std::size_t first = view_pieces_.size();
     // Each ROB has its own pieces, even if the next ROB follows at once.
@@ -138,8 +138,8 @@ WholeEvent EventData::view(const EventContext& context, const EventCollector& co
           .robs = view_robs_};
 }
 
-void EventData::make(const Making& making, EventCollector::Slot slot, const EventCollector& collector,
-                     const EventContext& context, base::CounterBlock<DataCounter>& counters) {
+void EventData::make_record(const RecordOptions& options, EventCollector::Slot slot, const EventCollector& collector,
+                            const EventContext& context, base::CounterBlock<DataCounter>& counters) {
   if (trigger_differs_) {
     counters.add(trigger_mismatch);
     status_ |= fragment_status::kBcidMismatch;
@@ -147,11 +147,11 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
   // Makes the ROBs that stand for missing fragments.
   stubs_.clear();
   const formats::RobFrame frame{.run_number = context.run_number};
-  bool partial = making.partial;
-  for (const RobIndex rob : collector.in_order()) {
-    if (rob >= parts_.size() || parts_[rob].here) continue;
+  bool partial = options.partial;
+  for (const RobIndex rob : collector.ordered_robs()) {
+    if (rob >= parts_.size() || parts_[rob].present) continue;
     partial = true;
-    std::uint32_t status = formats::kRobLost | parts_[rob].why_not;
+    std::uint32_t status = formats::kRobLost | parts_[rob].missing_status;
     if (const RobLoss loss = collector.loss(slot, rob); loss == RobLoss::timed_out || loss == RobLoss::readout_away)
       status |= fragment_status::kTimeout;
     status_ |= status & kGeneric;
@@ -162,7 +162,7 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
     formats::store_word(stubs_.data() + at + (kRodBcid + 1) * formats::kWordBytes, trigger_type_);
   }
   formats::WholeEventHeader header;
-  header.status = status_ | making.status | (partial ? formats::event_status::kPartial : 0);
+  header.status = status_ | options.status | (partial ? formats::event_status::kPartial : 0);
   header.bc_time_s = static_cast<std::uint32_t>(utc_ns_ / 1'000'000'000);
   header.bc_time_ns = static_cast<std::uint32_t>(utc_ns_ % 1'000'000'000);
   header.global_id = assigned_.id;
@@ -176,20 +176,20 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
   header.trigger_type = trigger_type_;
   header.checksum = context.checksum ? formats::ChecksumType::adler32 : formats::ChecksumType::none;
   std::vector<formats::StreamTag> tags;
-  for (const formats::RecordStream& stream : making.streams)
+  for (const formats::RecordStream& stream : options.streams)
     tags.push_back({.name = stream.name, .type = stream.type, .obeys_lumi_block = stream.obeys_lumi_block});
   header.stream_tags = formats::encode_stream_tags(tags);
   front_.clear();
   formats::append_record_head(front_, {.global_id = assigned_.id,
-                                       .streams = {making.streams.begin(), making.streams.end()},
+                                       .streams = {options.streams.begin(), options.streams.end()},
                                        .assigned_again = assigned_.build_only()});
   const std::size_t head_bytes = front_.size();
   const std::size_t rob_bytes = payload_bytes_ + stubs_.size();
   formats::append_whole_event_header(front_, header, rob_bytes);
 
   view_pieces_.clear();
-  for (const RobIndex rob : collector.in_order()) {
-    if (rob >= parts_.size() || !parts_[rob].here) continue;
+  for (const RobIndex rob : collector.ordered_robs()) {
+    if (rob >= parts_.size() || !parts_[rob].present) continue;
     const Part& part = parts_[rob];
     formats::Pieces(messages_[part.message].pieces()).append(part.offset, part.bytes, view_pieces_);
   }

@@ -58,33 +58,33 @@ class EventData {
 
   /// Reads a readout's answer to a request for the ROBs `asked`. Sets the result of each ROB in `results`. Returns the
   /// number of bytes that were kept.
-  std::uint64_t take(transport::ReceivedMessage message, std::span<const RobIndex> asked, const EventCollector& collector,
-                     const EventContext& context, std::vector<EventCollector::Result>& results,
-                     base::CounterBlock<DataCounter>& counters);
+  std::uint64_t parse(transport::ReceivedMessage message, std::span<const RobIndex> asked, const EventCollector& collector,
+                      const EventContext& context, std::vector<EventCollector::Result>& results,
+                      base::CounterBlock<DataCounter>& counters);
 
   /// The event as a selection sees it. Valid until the next answer or begin().
   WholeEvent view(const EventContext& context, const EventCollector& collector, std::uint32_t step);
 
   /// Makes the record of the event for a recorder. `partial`: fragments are missing, perhaps of unknown ROBs.
-  struct Making {
+  struct RecordOptions {
     std::span<const formats::RecordStream> streams;
     std::uint32_t status = 0;  ///< Bits of event_status.
     bool partial = false;
   };
-  void make(const Making& making, EventCollector::Slot slot, const EventCollector& collector, const EventContext& context,
-            base::CounterBlock<DataCounter>& counters);
+  void make_record(const RecordOptions& options, EventCollector::Slot slot, const EventCollector& collector,
+                   const EventContext& context, base::CounterBlock<DataCounter>& counters);
   /// The record, in memory of this object and of its messages. Valid until the next begin().
   std::span<const std::span<const std::byte>> record() const { return record_; }
   std::uint64_t event_bytes() const { return event_bytes_; }
 
-  bool empty() const { return robs_had_ == 0; }
+  bool empty() const { return arrived_robs_ == 0; }
   /// Releases the pages.
   void end();
 
  private:
   struct Part {
-    bool here = false;
-    std::uint8_t why_not = 0;  ///< Generic status bits of the ROB that stands for the missing fragment.
+    bool present = false;
+    std::uint8_t missing_status = 0;  ///< Generic status bits of the ROB that stands for the missing fragment.
     std::uint32_t message = 0;
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -96,7 +96,7 @@ class EventData {
   std::vector<transport::ReceivedMessage> messages_;
   std::vector<Part> parts_;
   std::vector<formats::FoundRob> found_;
-  std::size_t robs_had_ = 0;
+  std::size_t arrived_robs_ = 0;
   std::uint64_t payload_bytes_ = 0;
   std::uint32_t status_ = 0;
   bool knows_trigger_ = false;

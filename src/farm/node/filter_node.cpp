@@ -113,8 +113,8 @@ void FilterNode::run() {
   base::Backoff backoff(settings_.idle);
   for (;;) {
     const std::uint64_t now_ns = base::steady_now_ns();
-    const bool busy = turn(now_ns);
-    const bool last = over(now_ns);
+    const bool busy = step(now_ns);
+    const bool last = must_end(now_ns);
     show(now_ns, last);
     if (last) break;
     if (busy) {
@@ -127,61 +127,61 @@ void FilterNode::run() {
   cpu_.detach();
 }
 
-bool FilterNode::over(std::uint64_t now_ns) {
+bool FilterNode::must_end(std::uint64_t now_ns) {
   const bool ending = ending_.load(std::memory_order_acquire);
-  if (ending && leave_at_ns_ == 0) leave_at_ns_ = now_ns + kFarewellNs;
+  if (ending && end_by_ns_ == 0) end_by_ns_ = now_ns + kFarewellNs;
   const bool nothing_left =
-      collector_ == nullptr || (collector_->free_slots() == settings_.slots && supervisor_.unsafe() == 0);
-  return leaving_.load(std::memory_order_acquire) || !failure_.empty() || ((ending || over_) && nothing_left) ||
-         (ending && now_ns >= leave_at_ns_);
+      collector_ == nullptr || (collector_->free_slots() == settings_.slots && supervisor_.unsafe_decisions() == 0);
+  return leaving_.load(std::memory_order_acquire) || !failure_.empty() || ((ending || run_over_) && nothing_left) ||
+         (ending && now_ns >= end_by_ns_);
 }
 
-bool FilterNode::turn(std::uint64_t now_ns) {
+bool FilterNode::step(std::uint64_t now_ns) {
   replies_.clear();
   requester_.poll(now_ns, replies_);
   bool busy = !replies_.empty();
-  for (Requester::Reply& reply : replies_) take_reply(reply, now_ns);
+  for (Requester::Reply& reply : replies_) on_reply(reply, now_ns);
   if (!started_.load(std::memory_order_acquire)) return busy;
-  if (supervisor_.greets(now_ns)) supervisor_.say_hello(slots_free(), now_ns);
+  if (supervisor_.needs_hello(now_ns)) supervisor_.send_hello(free_slots(), now_ns);
   if (collector_ == nullptr) return busy;
-  readouts_->look(now_ns);
+  readouts_->check_connections(now_ns);
   if (readouts_->other_numbering()) fail(*readouts_->other_numbering());
-  while (SelectionJob* job = pool_.take()) {
+  while (SelectionJob* job = pool_.next_finished()) {
     busy = true;
-    selected(*job, now_ns);
+    on_selected(*job, now_ns);
   }
   complete_.clear();
   collector_->poll(now_ns, complete_);
   busy = busy || !complete_.empty();
-  for (std::size_t i = 0; i < complete_.size(); ++i) fetched(complete_[i], now_ns);
-  readouts_->fetch(now_ns);
+  for (std::size_t i = 0; i < complete_.size(); ++i) on_fetched(complete_[i], now_ns);
+  readouts_->request_fragments(now_ns);
   recorders_.send(now_ns);
-  if (supervisor_.open()) supervisor_.say_work(slots_free(), now_ns);
+  if (supervisor_.open()) supervisor_.send_work(free_slots(), now_ns);
   return busy;
 }
 
-void FilterNode::take_reply(Requester::Reply& reply, std::uint64_t now_ns) {
-  if (readouts_ != nullptr && readouts_->take(reply, now_ns)) return;
-  using Came = RecorderLinks::Came;
-  const auto [what, slot, copy] = recorders_.take(reply, now_ns);
-  switch (what) {
-    case Came::not_for_it: break;
-    case Came::nothing: return;
-    case Came::safe: return decide(slot, copy.value_or(events_.slots[slot].verdict), now_ns, copy.has_value());
-    case Came::given_up:
-    case Came::dropped: return free_slot(slot);
+void FilterNode::on_reply(Requester::Reply& reply, std::uint64_t now_ns) {
+  if (readouts_ != nullptr && readouts_->on_reply(reply, now_ns)) return;
+  using Progress = RecorderLinks::Progress;
+  const auto [progress, slot, copy] = recorders_.on_reply(reply, now_ns);
+  switch (progress) {
+    case Progress::other_request: break;
+    case Progress::under_way: return;
+    case Progress::safe: return decide(slot, copy.value_or(events_.slots[slot].verdict), now_ns, copy.has_value());
+    case Progress::given_up:
+    case Progress::dropped: return free_slot(slot);
   }
-  const auto heard = supervisor_.take(reply, now_ns);
-  if (!heard) return fail(heard.error());
-  if (*heard == SupervisorLink::Heard::welcome) return take_welcome(now_ns);
-  if (*heard != SupervisorLink::Heard::orders) return;
+  const auto received = supervisor_.on_reply(reply, now_ns);
+  if (!received) return fail(received.error());
+  if (*received == SupervisorLink::Received::welcome) return on_welcome(now_ns);
+  if (*received != SupervisorLink::Received::orders) return;
   const formats::NodeOrders& orders = supervisor_.orders();
-  if (orders.over()) over_ = true;
+  if (orders.over()) run_over_ = true;
   give_back(orders.give_back, orders.newer_than);
   for (const formats::AssignedEvent& event : orders.events) begin(event, now_ns);
 }
 
-void FilterNode::take_welcome(std::uint64_t now_ns) {
+void FilterNode::on_welcome(std::uint64_t now_ns) {
   const formats::NodeWelcome& welcome = supervisor_.welcome();
   EventContext& context = events_.context;
   const std::uint32_t run = collector_ != nullptr ? context.run_number : wanted_run_.load(std::memory_order_relaxed);
@@ -206,7 +206,7 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
                                                [this](std::string text) { say(std::move(text)); });
     for (const std::string& name : welcome.readouts) readouts_->add(name, now_ns);
     for (const std::string& name : welcome.recorders) recorders_.add(name);
-    if (recorders_.none()) say("there is no recorder: accepted events are not recorded");
+    if (recorders_.empty()) say("there is no recorder: accepted events are not recorded");
     described_by_ns_ = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
     say(fmt::format("run {}: {}, {}", welcome.run_number, base::counted(welcome.readouts.size(), "readout"),
                     base::counted(welcome.recorders.size(), "recorder")));
@@ -215,10 +215,10 @@ void FilterNode::take_welcome(std::uint64_t now_ns) {
   for (const std::uint64_t id : welcome.let_go) drop_all_of(id);
 }
 
-std::uint32_t FilterNode::slots_free() const {
-  if (collector_ == nullptr || ending_.load(std::memory_order_relaxed) || over_) return 0;
-  if (all_hang_) return 0;
-  if (!collector_->any_up()) return 0;  // Without a readout, the node could only give events up.
+std::uint32_t FilterNode::free_slots() const {
+  if (collector_ == nullptr || ending_.load(std::memory_order_relaxed) || run_over_) return 0;
+  if (all_selections_hang_) return 0;
+  if (!collector_->any_connected()) return 0;  // Without a readout, the node could only give events up.
   if (!readouts_->all_described() && base::steady_now_ns() < described_by_ns_) return 0;
   return collector_->free_slots();
 }
@@ -239,7 +239,7 @@ void FilterNode::begin(const formats::AssignedEvent& assigned, std::uint64_t now
   event.state = State::fetching;
   event.dropped = event.wants_all = event.built = false;
   event.asked_ns = 0;
-  event.knew_all = readouts_->all_described();
+  event.all_readouts_known = readouts_->all_described();
   event.assigned = assigned;
   event.assigned_ns = now_ns;
   event.status = assigned.build_only() ? formats::event_status::kRecovered : 0;
@@ -263,11 +263,11 @@ void FilterNode::want_all(Slot slot) {
 }
 
 /// True if the event waits for fragments and no selection has seen it.
-bool FilterNode::can_go_back(Slot slot) const {
+bool FilterNode::may_give_back(Slot slot) const {
   const NodeEvent& event = events_.slots[slot];
   const bool unseen = (event.state == State::fetching && event.job.event.step == 0) ||
                       (event.state == State::completing && event.assigned.build_only());
-  return unseen && !event.dropped && collector_->open(slot);
+  return unseen && !event.dropped && collector_->is_waiting(slot);
 }
 
 /// Older events fill the readouts, and newer ones wait until these are cleared. So the newest events go back first.
@@ -275,7 +275,7 @@ void FilterNode::give_back(std::uint32_t count, std::uint64_t newer_than) {
   for (; count > 0; --count) {
     std::optional<Slot> newest;
     for (Slot slot = 0; slot < events_.slots.size(); ++slot) {
-      if (can_go_back(slot) && (!newest || events_.slots[slot].assigned.id > events_.slots[*newest].assigned.id))
+      if (may_give_back(slot) && (!newest || events_.slots[slot].assigned.id > events_.slots[*newest].assigned.id))
         newest = slot;
     }
     if (!newest || events_.slots[*newest].assigned.id <= newer_than) return;
@@ -292,13 +292,13 @@ void FilterNode::drop(Slot slot) {
   NodeEvent& event = events_.slots[slot];
   events_.counters.add(let_go);
   event.dropped = true;
-  if (event.state == State::selecting) return;  // selected() frees the slot later.
+  if (event.state == State::selecting) return;  // on_selected() frees the slot later.
   if (!recorders_.cancel(slot)) free_slot(slot);
 }
 
 void FilterNode::drop_all_of(std::uint64_t id) {
   for (Slot slot = 0; slot < events_.slots.size(); ++slot) {
-    if (events_.slots[slot].here() && events_.slots[slot].assigned.id == id) drop(slot);
+    if (events_.slots[slot].is_active() && events_.slots[slot].assigned.id == id) drop(slot);
   }
 }
 
@@ -310,7 +310,7 @@ void FilterNode::free_slot(Slot slot) {
   collector_->end(slot);
 }
 
-void FilterNode::fetched(Slot slot, std::uint64_t now_ns) {
+void FilterNode::on_fetched(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
   if (event.state != State::fetching && event.state != State::completing) return;
   if (event.asked_ns != 0) collecting_.record(now_ns - std::exchange(event.asked_ns, 0));
@@ -333,9 +333,9 @@ void FilterNode::build(Slot slot, std::uint64_t now_ns) {
   if (event.data.empty()) {
     // A readout out of reach may have the event, and another node may reach that readout. The other readouts may still get
     // the event, but not for ever.
-    const bool may_come = collector_->lost_by(slot, RobLoss::timed_out) && !event.assigned.last();
-    const bool may_be_there = !event.knew_all || may_come || collector_->lost_by(slot, RobLoss::readout_away);
-    const bool bad = collector_->lost_by(slot, RobLoss::bad);
+    const bool may_come = collector_->has_loss(slot, RobLoss::timed_out) && !event.assigned.last();
+    const bool may_be_there = !event.all_readouts_known || may_come || collector_->has_loss(slot, RobLoss::readout_away);
+    const bool bad = collector_->has_loss(slot, RobLoss::bad);
     // Each readout has said that it has nothing, or has restarted since.
     if (!may_be_there && !bad) return decide(slot, Verdict::lost, now_ns);
     // Two nodes could keep none of its fragments, and a third one could not either. The event is recorded without fragments.
@@ -356,7 +356,7 @@ void FilterNode::select(Slot slot) {
   pool_.submit(event.job);
 }
 
-void FilterNode::selected(SelectionJob& job, std::uint64_t now_ns) {
+void FilterNode::on_selected(SelectionJob& job, std::uint64_t now_ns) {
   const Slot slot = job.slot;
   NodeEvent& event = events_.slots[slot];
   if (event.dropped) return free_slot(slot);
@@ -404,16 +404,16 @@ void FilterNode::keep(Slot slot, Verdict verdict, std::vector<RecordStream> stre
 void FilterNode::make_record(Slot slot, std::uint64_t now_ns) {
   NodeEvent& event = events_.slots[slot];
   const bool lacks = lacks_fragments(slot);
-  event.data.make({.streams = event.streams, .status = event.status, .partial = lacks}, slot, *collector_, events_.context,
-                  events_.data_counters);
+  event.data.make_record({.streams = event.streams, .status = event.status, .partial = lacks}, slot, *collector_,
+                         events_.context, events_.data_counters);
   event.state = State::recording;
-  if (recorders_.none()) return decide(slot, event.verdict, now_ns);
+  if (recorders_.empty()) return decide(slot, event.verdict, now_ns);
   recorders_.begin(slot, now_ns);
 }
 
 void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns, bool another_copy) {
   NodeEvent& event = events_.slots[slot];
-  const bool recorded = event.state == State::recording && !recorders_.none();
+  const bool recorded = event.state == State::recording && !recorders_.empty();
   const bool lacks = verdict != Verdict::rejected && !another_copy && lacks_fragments(slot);
   formats::EventDecision decision{.id = event.assigned.id, .verdict = verdict};
   if (recorded) decision.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(event.data.event_bytes(), 0xffffffff));
@@ -433,7 +433,7 @@ void FilterNode::decide(Slot slot, Verdict verdict, std::uint64_t now_ns, bool a
 }
 
 // A thread that hangs in user code cannot be ended. If all threads hang, the node accepts no more events and logs this.
-void FilterNode::look_at_selections(std::uint64_t now_ns, NodeStatus& status) {
+void FilterNode::check_selections(std::uint64_t now_ns, NodeStatus& status) {
   for (const NodeEvent& event : events_.slots) {
     const std::uint64_t began_ns = event.state == State::selecting ? event.job.began_ns.load(std::memory_order_relaxed) : 0;
     if (began_ns == 0 || began_ns > now_ns) continue;
@@ -441,13 +441,13 @@ void FilterNode::look_at_selections(std::uint64_t now_ns, NodeStatus& status) {
     status.hanging += now_ns - began_ns > event_timeout_ns_ ? 1 : 0;
   }
   const bool all = status.hanging >= settings_.workers;
-  if (all && !all_hang_)
+  if (all && !all_selections_hang_)
     say(
         fmt::format("the selection {} hangs: {} of {} threads have been at one event for more than event_timeout; no "
                     "event is accepted",
                     settings_.selection.type, status.hanging, settings_.workers));
-  if (!all && all_hang_) say("the selection works again: events are accepted");
-  all_hang_ = all;
+  if (!all && all_selections_hang_) say("the selection works again: events are accepted");
+  all_selections_hang_ = all;
 }
 
 void FilterNode::show(std::uint64_t now_ns, bool last) {
@@ -455,7 +455,7 @@ void FilterNode::show(std::uint64_t now_ns, bool last) {
   shown_ns_ = now_ns;
   NodeStatus status;
   status.connected = supervisor_.connected();
-  status.over = over_;
+  status.over = run_over_;
   status.run_number = events_.context.run_number;
   status.system = system_;
   status.supervisor_trouble = supervisor_.trouble();
@@ -478,8 +478,8 @@ void FilterNode::show(std::uint64_t now_ns, bool last) {
     status.selecting += event.state == State::selecting ? 1 : 0;
     status.recording += event.state == State::recording ? 1 : 0;
   }
-  look_at_selections(now_ns, status);
-  status.unsafe_decisions = supervisor_.unsafe();
+  check_selections(now_ns, status);
+  status.unsafe_decisions = supervisor_.unsafe_decisions();
   if (readouts_ != nullptr) status.readouts = readouts_->peers();
   status.recorders = recorders_.peers();
   status.cpu_seconds = cpu_.seconds();

@@ -56,31 +56,33 @@ class FilterNode {
   using Requester = transport::Requester;
 
   void run();
-  bool turn(std::uint64_t now_ns);
-  bool over(std::uint64_t now_ns);
-  void take_reply(Requester::Reply& reply, std::uint64_t now_ns);
-  void take_welcome(std::uint64_t now_ns);
-  std::uint32_t slots_free() const;
-  void look_at_selections(std::uint64_t now_ns, NodeStatus& status);
+  bool step(std::uint64_t now_ns);
+  bool must_end(std::uint64_t now_ns);
+  void on_reply(Requester::Reply& reply, std::uint64_t now_ns);
+  void on_welcome(std::uint64_t now_ns);
+  std::uint32_t free_slots() const;
+  void check_selections(std::uint64_t now_ns, NodeStatus& status);
   void fail(const Error& error);
 
   // Events
   void begin(const formats::AssignedEvent& assigned, std::uint64_t now_ns);
   void want_all(Slot slot);
   void give_back(std::uint32_t count, std::uint64_t newer_than);
-  bool can_go_back(Slot slot) const;
+  bool may_give_back(Slot slot) const;
   void drop(Slot slot);
   void drop_all_of(std::uint64_t id);
-  void fetched(Slot slot, std::uint64_t now_ns);
+  void on_fetched(Slot slot, std::uint64_t now_ns);
   void build(Slot slot, std::uint64_t now_ns);
   void select(Slot slot);
-  void selected(SelectionJob& job, std::uint64_t now_ns);
+  void on_selected(SelectionJob& job, std::uint64_t now_ns);
   void keep(Slot slot, formats::Verdict verdict, std::vector<formats::RecordStream> streams);
   void make_record(Slot slot, std::uint64_t now_ns);
   /// `another_copy`: the recorded copy was built by another node.
   void decide(Slot slot, formats::Verdict verdict, std::uint64_t now_ns, bool another_copy = false);
   void free_slot(Slot slot);
-  bool lacks_fragments(Slot slot) const { return collector_->lost(slot) > 0 || !events_.slots[slot].knew_all; }
+  bool lacks_fragments(Slot slot) const {
+    return collector_->lost_robs(slot) > 0 || !events_.slots[slot].all_readouts_known;
+  }
   void show(std::uint64_t now_ns, bool last);
   void say(std::string text);
 
@@ -108,9 +110,9 @@ class FilterNode {
   std::unique_ptr<EventCollector> collector_;  // Null before the welcome.
   std::unique_ptr<ReadoutLinks> readouts_;     // Made with the collector.
   std::uint64_t described_by_ns_ = 0;          // After this time the node does not wait for unknown readouts.
-  std::uint64_t leave_at_ns_ = 0;
-  bool over_ = false;
-  bool all_hang_ = false;  // All threads of the selection hang.
+  std::uint64_t end_by_ns_ = 0;
+  bool run_over_ = false;
+  bool all_selections_hang_ = false;  // All threads of the selection hang.
   std::vector<Requester::Reply> replies_;
   std::vector<Slot> complete_;
   std::string failure_;

@@ -17,7 +17,7 @@ namespace rodeo::farm {
 struct NodeEvent {
   enum class State : std::uint8_t { free, fetching, selecting, completing, recording };
   State state = State::free;
-  bool knew_all = false;  ///< All readouts were known when the event began.
+  bool all_readouts_known = false;  ///< All readouts were known when the event began.
   bool dropped = false;
   bool wants_all = false;
   bool built = false;  ///< The event has had all its fragments once.
@@ -30,7 +30,7 @@ struct NodeEvent {
   formats::Verdict verdict = formats::Verdict::accepted;
   std::uint32_t status = 0;
 
-  bool here() const { return state != State::free && !dropped; }
+  bool is_active() const { return state != State::free && !dropped; }
 };
 
 /// The node's thread owns this. Threads of a selection read its events, and requests use its memory, so it outlives both.

@@ -35,11 +35,11 @@ class ReadoutLinks {
   const std::optional<Error>& other_numbering() const { return other_numbering_; }
 
   /// Checks from time to time which readouts came or went, and asks new ones for their description.
-  void look(std::uint64_t now_ns);
+  void check_connections(std::uint64_t now_ns);
   /// Asks for the fragments that the collector wants now.
-  void fetch(std::uint64_t now_ns);
+  void request_fragments(std::uint64_t now_ns);
   /// Handles a reply. False: another part made the request.
-  bool take(Requester::Reply& reply, std::uint64_t now_ns);
+  bool on_reply(Requester::Reply& reply, std::uint64_t now_ns);
 
   std::vector<NodeStatus::Peer> peers() const;
 
@@ -59,8 +59,8 @@ class ReadoutLinks {
     Slot slot = 0;             // Slot of a fetch.
   };
 
-  void take_description(std::uint32_t number, Requester::Reply& reply, std::uint64_t now_ns);
-  void take_fragments(EventCollector::AskId ask, Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
+  void on_description(std::uint32_t number, Requester::Reply& reply, std::uint64_t now_ns);
+  void on_fragments(EventCollector::RequestId request, Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
 
   const NodeSettings& settings_;
   NodeEvents& events_;
@@ -69,11 +69,11 @@ class ReadoutLinks {
   const Say say_;
   std::vector<Readout> readouts_;
   std::unordered_map<Requester::Request, Pending> pending_;
-  std::uint64_t looked_ns_ = 0;
+  std::uint64_t checked_ns_ = 0;
   std::optional<formats::Numbering> numbering_;  // Numbering of the first described readout.
   std::string numbering_of_;
   std::optional<Error> other_numbering_;
-  std::vector<EventCollector::RobIndex> asked_;
+  std::vector<EventCollector::RobIndex> requested_robs_;
   std::vector<EventCollector::Result> results_;
   std::vector<std::byte> bytes_;
   std::vector<std::byte> scratch_;

@@ -16,7 +16,7 @@ using enum NodeCounter;
 
 namespace {
 
-constexpr std::uint64_t kAgainNs = 50'000'000;        // Pause after a missing answer.
+constexpr std::uint64_t kRetryNs = 50'000'000;        // Pause after a missing answer.
 constexpr std::uint64_t kAllRefusedNs = 500'000'000;  // Pause after all recorders have refused.
 
 }  // namespace
@@ -31,8 +31,9 @@ void RecorderLinks::begin(Slot slot, std::uint64_t now_ns) {
   // If the event was another node's, any recorder may have it. The node asks all but the first one, whose answer to the
   // event says so.
   const bool may_be_recorded = events_.slots[slot].assigned.build_only();
-  deliveries_[slot] = {
-      .active = true, .to_ask = may_be_recorded ? static_cast<std::uint32_t>(recorders_.size() - 1) : 0, .since_ns = now_ns};
+  deliveries_[slot] = {.active = true,
+                       .recorders_to_ask = may_be_recorded ? static_cast<std::uint32_t>(recorders_.size() - 1) : 0,
+                       .since_ns = now_ns};
   deliveries_[slot].recorder = recorder_of(slot);
 }
 
@@ -50,11 +51,11 @@ bool RecorderLinks::cancel(Slot slot) {
 }
 
 std::uint32_t RecorderLinks::recorder_of(Slot slot) const {
-  return static_cast<std::uint32_t>((formats::draw::mix(events_.slots[slot].assigned.id) + deliveries_[slot].to_ask) %
-                                    recorders_.size());
+  return static_cast<std::uint32_t>(
+      (formats::draw::mix(events_.slots[slot].assigned.id) + deliveries_[slot].recorders_to_ask) % recorders_.size());
 }
 
-void RecorderLinks::go_to(Slot slot, std::uint32_t recorder, std::uint64_t now_ns) {
+void RecorderLinks::set_recorder(Slot slot, std::uint32_t recorder, std::uint64_t now_ns) {
   deliveries_[slot].recorder = recorder;
   deliveries_[slot].since_ns = now_ns;
 }
@@ -72,7 +73,7 @@ void RecorderLinks::send(Slot slot, std::uint64_t now_ns) {
   const NodeEvent& event = events_.slots[slot];
   const Requester::Service service = recorders_[delivery.recorder].service;
   if (requester_.connected(service)) {
-    const bool asks = delivery.to_ask > 0;
+    const bool asks = delivery.recorders_to_ask > 0;
     if (asks) {
       have_bytes_.clear();
       formats::append_have(have_bytes_, std::span(&event.assigned.id, 1));
@@ -85,64 +86,64 @@ void RecorderLinks::send(Slot slot, std::uint64_t now_ns) {
     if (delivery.request) pending_.emplace(*delivery.request, Pending{.asks = asks, .slot = slot});
     return;
   }
-  if (!patient(delivery, now_ns)) go_without(slot, now_ns);
+  if (!may_wait(delivery, now_ns)) skip_recorder(slot, now_ns);
 }
 
-bool RecorderLinks::patient(const Delivery& delivery, std::uint64_t now_ns) const {
+bool RecorderLinks::may_wait(const Delivery& delivery, std::uint64_t now_ns) const {
   return now_ns - delivery.since_ns < static_cast<std::uint64_t>(settings_.recorder_patience.count());
 }
 
 // Goes on without the recorder in turn, which stays away or does not say what it has.
-void RecorderLinks::go_without(Slot slot, std::uint64_t now_ns) {
+void RecorderLinks::skip_recorder(Slot slot, std::uint64_t now_ns) {
   Delivery& delivery = deliveries_[slot];
-  if (delivery.to_ask > 0) {
+  if (delivery.recorders_to_ask > 0) {
     // A recorder that stays away gives no answer, so the event may be recorded twice.
     events_.counters.add(recorded_elsewhere);
-    --delivery.to_ask;
-    return go_to(slot, recorder_of(slot), now_ns);
+    --delivery.recorders_to_ask;
+    return set_recorder(slot, recorder_of(slot), now_ns);
   }
   const auto count = static_cast<std::uint32_t>(recorders_.size());
   if (count == 1) return;
   if (delivery.unanswered || events_.slots[slot].assigned.build_only()) events_.counters.add(recorded_elsewhere);
   delivery.unanswered = false;
-  go_to(slot, (delivery.recorder + 1) % count, now_ns);
+  set_recorder(slot, (delivery.recorder + 1) % count, now_ns);
 }
 
-RecorderLinks::Told RecorderLinks::take(Requester::Reply& reply, std::uint64_t now_ns) {
+RecorderLinks::DeliveryResult RecorderLinks::on_reply(Requester::Reply& reply, std::uint64_t now_ns) {
   const auto found = pending_.find(reply.request);
   if (found == pending_.end()) return {};
   const Pending pending = found->second;
   pending_.erase(found);
   deliveries_[pending.slot].request.reset();
-  if (events_.slots[pending.slot].dropped) return {.what = Came::dropped, .slot = pending.slot};
-  return pending.asks ? take_have_answer(pending.slot, reply, now_ns) : take_record_answer(pending.slot, reply, now_ns);
+  if (events_.slots[pending.slot].dropped) return {.progress = Progress::dropped, .slot = pending.slot};
+  return pending.asks ? on_have_answer(pending.slot, reply, now_ns) : on_record_answer(pending.slot, reply, now_ns);
 }
 
-RecorderLinks::Told RecorderLinks::take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+RecorderLinks::DeliveryResult RecorderLinks::on_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
   Delivery& delivery = deliveries_[slot];
   std::vector<std::byte> whole;
   const auto have = reply.outcome == Outcome::answered ? formats::decode_have_answer(reply.message.in_one_piece(whole), 1)
                                                        : std::unexpected(formats::DecodeError{});
   if (!have) {
-    delivery.at_ns = now_ns + kAgainNs;
-    if (reply.outcome == Outcome::refused && !patient(delivery, now_ns)) go_without(slot, now_ns);
-    return {.what = Came::nothing, .slot = slot};
+    delivery.at_ns = now_ns + kRetryNs;
+    if (reply.outcome == Outcome::refused && !may_wait(delivery, now_ns)) skip_recorder(slot, now_ns);
+    return {.progress = Progress::under_way, .slot = slot};
   }
   if (have->has(0)) {
     events_.counters.add(had_already);
     const bool debug = have->stream(0).type == "debug";
-    return {.what = Came::safe, .slot = slot, .copy = debug ? formats::Verdict::debug : formats::Verdict::accepted};
+    return {.progress = Progress::safe, .slot = slot, .copy = debug ? formats::Verdict::debug : formats::Verdict::accepted};
   }
-  --delivery.to_ask;
-  go_to(slot, recorder_of(slot), now_ns);
-  return {.what = Came::nothing, .slot = slot};
+  --delivery.recorders_to_ask;
+  set_recorder(slot, recorder_of(slot), now_ns);
+  return {.progress = Progress::under_way, .slot = slot};
 }
 
-RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
+RecorderLinks::DeliveryResult RecorderLinks::on_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns) {
   Delivery& delivery = deliveries_[slot];
   const NodeEvent& event = events_.slots[slot];
   if (reply.outcome == Outcome::answered) {
-    Told safe{.what = Came::safe, .slot = slot};
+    DeliveryResult safe{.progress = Progress::safe, .slot = slot};
     if (reply.status == static_cast<std::uint16_t>(RecordStatus::had_already)) safe.copy = formats::Verdict::accepted;
     if (reply.status == static_cast<std::uint16_t>(RecordStatus::had_already_debug)) safe.copy = formats::Verdict::debug;
     if (safe.copy) events_.counters.add(had_already);
@@ -151,9 +152,9 @@ RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Repl
   }
   if (reply.outcome != Outcome::refused) {
     delivery.unanswered = true;
-    delivery.at_ns = now_ns + kAgainNs;
+    delivery.at_ns = now_ns + kRetryNs;
     events_.counters.add(record_again);
-    return {.what = Came::nothing, .slot = slot};
+    return {.progress = Progress::under_way, .slot = slot};
   }
   events_.counters.add(record_refused);
   if (events_.counters.read(record_refused) <= 10)
@@ -162,24 +163,24 @@ RecorderLinks::Told RecorderLinks::take_record_answer(Slot slot, Requester::Repl
   const auto why = static_cast<RecordStatus>(reply.status);
   if (why == RecordStatus::malformed || why == RecordStatus::unknown_request) {
     events_.counters.add(given_up);
-    return {.what = Came::given_up, .slot = slot};
+    return {.progress = Progress::given_up, .slot = slot};
   }
   if (why == RecordStatus::taken_over) {
     events_.counters.add(let_go);
-    return {.what = Came::dropped, .slot = slot};
+    return {.progress = Progress::dropped, .slot = slot};
   }
   if (why == RecordStatus::not_ready && (delivery.unanswered || event.assigned.build_only())) {
     // The recorder has not read back its files yet, and may have the event.
-    delivery.at_ns = now_ns + kAgainNs;
-    if (!patient(delivery, now_ns)) go_without(slot, now_ns);
-    return {.what = Came::nothing, .slot = slot};
+    delivery.at_ns = now_ns + kRetryNs;
+    if (!may_wait(delivery, now_ns)) skip_recorder(slot, now_ns);
+    return {.progress = Progress::under_way, .slot = slot};
   }
   // This recorder certainly lacks the event: the next one gets it.
   const auto count = static_cast<std::uint32_t>(recorders_.size());
-  go_to(slot, (delivery.recorder + 1) % count, now_ns);
+  set_recorder(slot, (delivery.recorder + 1) % count, now_ns);
   delivery.unanswered = false;
   if (++delivery.refusals % count == 0) delivery.at_ns = now_ns + kAllRefusedNs;
-  return {.what = Came::nothing, .slot = slot};
+  return {.progress = Progress::under_way, .slot = slot};
 }
 
 std::vector<NodeStatus::Peer> RecorderLinks::peers() const {

@@ -38,7 +38,7 @@ class RecorderLinks {
   RecorderLinks(const NodeSettings& settings, NodeEvents& events, Requester& requester, Say say);
 
   void add(const std::string& name);
-  bool none() const { return recorders_.empty(); }
+  bool empty() const { return recorders_.empty(); }
 
   /// Begins to deliver an event whose record is made: the next send() sends it.
   void begin(Slot slot, std::uint64_t now_ns);
@@ -48,13 +48,13 @@ class RecorderLinks {
   bool cancel(Slot slot);
   void send(std::uint64_t now_ns);
 
-  enum class Came : std::uint8_t { not_for_it, nothing, safe, given_up, dropped };
-  struct Told {
-    Came what = Came::not_for_it;
+  enum class Progress : std::uint8_t { other_request, under_way, safe, given_up, dropped };
+  struct DeliveryResult {
+    Progress progress = Progress::other_request;
     Slot slot = 0;
     std::optional<formats::Verdict> copy = {};  ///< The event is safe as another copy, which was recorded with this verdict.
   };
-  Told take(Requester::Reply& reply, std::uint64_t now_ns);
+  DeliveryResult on_reply(Requester::Reply& reply, std::uint64_t now_ns);
 
   std::vector<NodeStatus::Peer> peers() const;
 
@@ -66,11 +66,11 @@ class RecorderLinks {
   struct Delivery {  // The delivery of the event in the same slot.
     bool active = false;
     std::uint32_t recorder = 0;
-    std::uint32_t to_ask = 0;    // Recorders that may have the event from another node, and the current recorder.
-    std::uint32_t refusals = 0;  // Number of refusals in a row.
-    bool unanswered = false;     // The recorder may have the event.
-    std::uint64_t since_ns = 0;  // Begin of this recorder's turn.
-    std::uint64_t at_ns = 0;     // Earliest time of the next request.
+    std::uint32_t recorders_to_ask = 0;  // Recorders that may have the event from another node, and the current recorder.
+    std::uint32_t refusals = 0;          // Number of refusals in a row.
+    bool unanswered = false;             // The recorder may have the event.
+    std::uint64_t since_ns = 0;          // Begin of this recorder's turn.
+    std::uint64_t at_ns = 0;             // Earliest time of the next request.
     std::optional<Requester::Request> request = {};
   };
   struct Pending {
@@ -79,12 +79,12 @@ class RecorderLinks {
   };
 
   void send(Slot slot, std::uint64_t now_ns);
-  bool patient(const Delivery& delivery, std::uint64_t now_ns) const;
-  void go_without(Slot slot, std::uint64_t now_ns);
+  bool may_wait(const Delivery& delivery, std::uint64_t now_ns) const;
+  void skip_recorder(Slot slot, std::uint64_t now_ns);
   std::uint32_t recorder_of(Slot slot) const;
-  void go_to(Slot slot, std::uint32_t recorder, std::uint64_t now_ns);
-  Told take_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
-  Told take_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
+  void set_recorder(Slot slot, std::uint32_t recorder, std::uint64_t now_ns);
+  DeliveryResult on_have_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
+  DeliveryResult on_record_answer(Slot slot, Requester::Reply& reply, std::uint64_t now_ns);
 
   const NodeSettings& settings_;
   NodeEvents& events_;

@@ -38,7 +38,7 @@ void SelectionPool::submit(SelectionJob& job) {
   while (!waiting_.try_push(&job)) base::cpu_relax();
 }
 
-SelectionJob* SelectionPool::take() {
+SelectionJob* SelectionPool::next_finished() {
   SelectionJob* job = nullptr;
   return done_.try_pop(job) ? job : nullptr;
 }

@@ -18,7 +18,7 @@
 
 namespace rodeo::farm {
 
-/// One event on its way through a selection. The caller of submit() owns it before submit() and after take().
+/// One event on its way through a selection. The caller of submit() owns it before submit() and after next_finished().
 struct SelectionJob {
   std::uint32_t slot = 0;
   WholeEvent event = {};
@@ -43,7 +43,7 @@ class SelectionPool {
   /// Never submit more than `most` jobs at a time.
   void submit(SelectionJob& job);
   /// Returns a finished job, or nullptr.
-  SelectionJob* take();
+  SelectionJob* next_finished();
 
   double cpu_seconds() const;
   /// Returns sums over all threads.

@@ -120,9 +120,9 @@ std::string prometheus_text(const NodeStatus& status) {
 
 }  // namespace
 
-NodeService::NodeService(const NodePlan& plan, const base::ComponentRegistry& registry)
-    : Service(facts_of(process::kNode, plan, "its events are finished, new ones are refused")),
-      settings_(plan.settings),
+NodeService::NodeService(const NodeConfiguration& configuration, const base::ComponentRegistry& registry)
+    : Service(facts_of(process::kNode, configuration, "its events are finished, new ones are refused")),
+      settings_(configuration.settings),
       registry_(registry) {}
 
 NodeService::~NodeService() {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/registry.h"
+#include "farm/node/configuration.h"
 #include "farm/node/filter_node.h"
-#include "farm/node/plan.h"
 #include "process/service.h"
 
 namespace rodeo::farm {
@@ -21,7 +21,7 @@ std::vector<process::WatchedPart> watched_parts(const NodeStatus& status);
 class NodeService final : public process::Service {
  public:
   /// The registry outlives this object; prepare() makes the selection from it.
-  NodeService(const NodePlan& plan, const base::ComponentRegistry& registry);
+  NodeService(const NodeConfiguration& configuration, const base::ComponentRegistry& registry);
   ~NodeService() override;
 
   void prepare() override;

@@ -1,4 +1,4 @@
-// The settings of one filter node as plain values. farm/node/plan.h makes them from a configuration; tests set them by hand.
+// The settings of one filter node as plain values. farm/node/configuration.h makes them from a configuration; tests set them by hand.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "farm/network_keys.h"
+#include "farm/network_settings.h"
 #include "process/stop_limit.h"
 #include "rodeo/parameters.h"
 
@@ -42,7 +42,7 @@ struct NodeSettings {
   bool event_checksum = true;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   SelectionSettings selection = {};
-  NetworkKeys network = {};
+  NetworkSettings network = {};
   std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< Limit of the time from the command to stop to the end.
 };
 

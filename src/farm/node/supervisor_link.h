@@ -31,36 +31,36 @@ class SupervisorLink {
   const std::string& trouble() const { return requester_.trouble(service_); }
 
   /// True if HELLO must be sent now: there is no session, or its connection has ended.
-  bool greets(std::uint64_t now_ns);
-  void say_hello(std::uint32_t free_slots, std::uint64_t now_ns);
+  bool needs_hello(std::uint64_t now_ns);
+  void send_hello(std::uint32_t free_slots, std::uint64_t now_ns);
   /// Sends decisions and room if there is something new, or if the supervisor has no WORK to answer.
-  void say_work(std::uint32_t free_slots, std::uint64_t now_ns);
+  void send_work(std::uint32_t free_slots, std::uint64_t now_ns);
 
-  enum class Heard : std::uint8_t { not_for_it, nothing, welcome, orders };
+  enum class Received : std::uint8_t { other_request, nothing, welcome, orders };
   /// Reads a reply, and returns what it brings. After an error the node must end.
-  Result<Heard> take(Requester::Reply& reply, std::uint64_t now_ns);
+  Result<Received> on_reply(Requester::Reply& reply, std::uint64_t now_ns);
   /// The last welcome. The session is open after accept_welcome().
   const formats::NodeWelcome& welcome() const { return welcome_; }
   const formats::NodeOrders& orders() const { return orders_; }
   void accept_welcome();
 
   void decide(const formats::EventDecision& decision) { session_.decide(decision); }
-  std::size_t unsafe() const { return session_.unsafe(); }
+  std::size_t unsafe_decisions() const { return session_.unsafe_decisions(); }
 
  private:
-  Result<Heard> take_welcome(Requester::Reply& reply, std::uint64_t now_ns);
-  Heard take_orders(Requester::Reply& reply, std::uint64_t now_ns);
+  Result<Received> read_welcome(Requester::Reply& reply, std::uint64_t now_ns);
+  Received read_orders(Requester::Reply& reply, std::uint64_t now_ns);
 
   const NodeSettings& settings_;
   NodeEvents& events_;
   Requester& requester_;
   Requester::Service service_ = 0;
   AssignmentSession session_;
-  std::map<Requester::Request, std::uint32_t> works_;  // Number of the HELLO before each WORK under way.
-  std::optional<Requester::Request> greeting_;         // The HELLO under way.
-  std::uint32_t greetings_ = 0;
+  std::map<Requester::Request, std::uint32_t> work_requests_;  // Number of the HELLO before each WORK under way.
+  std::optional<Requester::Request> hello_request_;            // The HELLO under way.
+  std::uint32_t hellos_ = 0;
   std::uint32_t works_under_way_ = 0;  // WORKs since the last HELLO.
-  std::uint64_t greeted_connections_ = 0;
+  std::uint64_t hello_connections_ = 0;
   std::uint64_t hello_at_ns_ = 0;
   std::chrono::nanoseconds patience_ = std::chrono::milliseconds{500};
   std::vector<std::byte> hello_;

@@ -23,12 +23,12 @@ constexpr std::string_view kRecovered = ".recovered._";
 constexpr std::uint64_t kIdsMark = 0x0001'5344'4945'4452;  // First word of a file of ids: "RDEIDS", version 1.
 
 // Names: "data26.00431493.physics_Main.daq.RAW._lb0525._recorder._0001.data"; recovered ones have ".recovered._0001" inside.
-bool is_of_run(const ReadBack& what, const std::string& name) {
-  return storage::run_number_in(name, what.project) == what.run_number &&
-         name.find(fmt::format("._{}._", what.recorder)) != std::string::npos;
+bool is_of_run(const RunFiles& run, const std::string& name) {
+  return storage::run_number_in(name, run.project) == run.run_number &&
+         name.find(fmt::format("._{}._", run.recorder)) != std::string::npos;
 }
 
-[[noreturn]] void give_up(const Error& error, const fs::path& file, const std::string& what) {
+[[noreturn]] void refuse_file(const Error& error, const fs::path& file, const std::string& what) {
   throw SetupError(
       Error{error.code, fmt::format("{}: {}", what, error.what), file.string(),
             error.next.empty()
@@ -38,29 +38,29 @@ bool is_of_run(const ReadBack& what, const std::string& name) {
 }
 
 /// Adds ids with the stream in their file's name: <project>.<run>.<type>_<stream>.daq... The first underscore ends the type.
-void add_all(RecordedEvents& ids, const std::vector<RecordedCopy>& more, const ReadBack& what, std::string_view file) {
-  file.remove_prefix(std::min(what.project.size() + 1, file.size()));
+void add_copies(RecordedEvents& ids, const std::vector<RecordedCopy>& more, const RunFiles& run, std::string_view file) {
+  file.remove_prefix(std::min(run.project.size() + 1, file.size()));
   file.remove_prefix(std::min(file.find('.') + 1, file.size()));
   const std::string_view stream = file.substr(0, file.find('.'));
   const std::size_t parts = std::min(stream.find('_'), stream.size());
   const std::string_view name = stream.substr(std::min(parts + 1, stream.size()));
   const bool named = formats::good_stream_text(stream.substr(0, parts), formats::kMostStreamType) &&
                      formats::good_stream_text(name, formats::kMostStreamName);
-  const auto number = named ? ids.number_of(stream.substr(0, parts), name) : ids.number_of("physics", "unknown");
+  const auto number = named ? ids.stream_number(stream.substr(0, parts), name) : ids.stream_number("physics", "unknown");
   for (const RecordedCopy& one : more) ids.add_copy(one.id, number, one.copies);
 }
 
 // Recovers a file that a killed recorder left open. An earlier recovery may have finished before the kill; its file counts.
-void recover(const ReadBack& what, const fs::path& file, const std::function<void(std::string)>& say) {
+void recover(const RunFiles& run, const fs::path& file, const std::function<void(std::string)>& say) {
   const std::string name = file.filename().string();
-  const fs::path recovered = what.directory / (file.stem().string() + std::string(kRecovered) + "0001.data");
+  const fs::path recovered = run.directory / (file.stem().string() + std::string(kRecovered) + "0001.data");
   std::uint64_t events = 0;
   if (!fs::exists(recovered)) {
     auto mapped = base::MappedFile::open(file.string());
-    if (!mapped) give_up(mapped.error(), file, "cannot be recovered");
-    const auto result = storage::recover_events(mapped->bytes(), what.directory.string(), file.stem().string());
-    if (!result) give_up(result.error(), file, "cannot be recovered");
-    if (const auto whole = mapped->check(); !whole) give_up(whole.error(), file, "cannot be recovered");
+    if (!mapped) refuse_file(mapped.error(), file, "cannot be recovered");
+    const auto result = storage::recover_events(mapped->bytes(), run.directory.string(), file.stem().string());
+    if (!result) refuse_file(result.error(), file, "cannot be recovered");
+    if (const auto whole = mapped->check(); !whole) refuse_file(whole.error(), file, "cannot be recovered");
     events = result->scan.events;
     if (!result->written) {
       say(fmt::format("{} was left open and has no event: removed", name));
@@ -70,7 +70,7 @@ void recover(const ReadBack& what, const fs::path& file, const std::function<voi
     }
   }
   if (const auto flushed = storage::flush_directory_of(file.string()); !flushed)
-    give_up(flushed.error(), file, "cannot be recovered");
+    refuse_file(flushed.error(), file, "cannot be recovered");
   fs::remove(file);
 }
 
@@ -93,17 +93,16 @@ Result<std::vector<RecordedCopy>> read_remembered(const fs::path& path) {
 
 }  // namespace
 
-Result<std::vector<fs::path>> files_of_run(const ReadBack& what, const std::string& ending) {
+Result<std::vector<fs::path>> files_of_run(const RunFiles& run, const std::string& ending) {
   std::vector<fs::path> files;
   std::error_code unreadable;
-  for (fs::directory_iterator entry(what.directory, unreadable); !unreadable && entry != fs::directory_iterator();
+  for (fs::directory_iterator entry(run.directory, unreadable); !unreadable && entry != fs::directory_iterator();
        entry.increment(unreadable)) {
     const std::string name = entry->path().filename().string();
-    if (name.ends_with(ending) && is_of_run(what, name)) files.push_back(entry->path());
+    if (name.ends_with(ending) && is_of_run(run, name)) files.push_back(entry->path());
   }
   if (unreadable && unreadable != std::errc::no_such_file_or_directory)
-    return std::unexpected(
-        Error{"file.open", "cannot read the directory: " + unreadable.message(), what.directory.string()});
+    return std::unexpected(Error{"file.open", "cannot read the directory: " + unreadable.message(), run.directory.string()});
   std::ranges::sort(files);
   return files;
 }
@@ -150,43 +149,43 @@ Result<void> remember_ids(const fs::path& file) {
   return storage::flush_directory_of(path.string());
 }
 
-void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::function<void(std::string)>& say) {
+void read_back_ids(const RunFiles& run, RecordedEvents& ids, const std::function<void(std::string)>& say) {
   std::error_code error;
-  fs::create_directories(what.directory, error);
+  fs::create_directories(run.directory, error);
   if (error)
-    throw SetupError(Error{"readout.cannot_write", "cannot make the directory: " + error.message(), what.directory.string(),
+    throw SetupError(Error{"readout.cannot_write", "cannot make the directory: " + error.message(), run.directory.string(),
                            "name a directory that you may write to"});
-  const auto there = [&](const std::string& ending) {
-    auto files = files_of_run(what, ending);
+  const auto files_with = [&](const std::string& ending) {
+    auto files = files_of_run(run, ending);
     if (!files) throw SetupError(files.error());
     return *std::move(files);
   };
-  const auto open = there(".writing");
+  const auto open = files_with(".writing");
   for (const fs::path& file : open) {
     if (file.filename().string().find(kRecovered) != std::string::npos) fs::remove(file);
   }
   for (const fs::path& file : open) {
-    if (file.filename().string().find(kRecovered) == std::string::npos) recover(what, file, say);
+    if (file.filename().string().find(kRecovered) == std::string::npos) recover(run, file, say);
   }
   std::uint64_t files = 0;
-  for (const fs::path& file : there(".data")) {
+  for (const fs::path& file : files_with(".data")) {
     const auto read = copies_in_file(file);
-    if (!read) give_up(read.error(), file, "its ids cannot be read");
-    add_all(ids, *read, what, file.filename().string());
+    if (!read) refuse_file(read.error(), file, "its ids cannot be read");
+    add_copies(ids, *read, run, file.filename().string());
     ++files;
   }
-  for (const auto& entry : fs::directory_iterator(what.directory)) {
+  for (const auto& entry : fs::directory_iterator(run.directory)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with('.') || !name.ends_with(".data.ids") || !is_of_run(what, name.substr(1))) continue;
+    if (!name.starts_with('.') || !name.ends_with(".data.ids") || !is_of_run(run, name.substr(1))) continue;
     const auto read = read_remembered(entry.path());
-    if (!read) give_up(read.error(), entry.path(), "its ids cannot be read");
-    add_all(ids, *read, what, name.substr(1));
+    if (!read) refuse_file(read.error(), entry.path(), "its ids cannot be read");
+    add_copies(ids, *read, run, name.substr(1));
     ++files;
   }
   if (files > 0)
-    say(fmt::format("run {} has {} here: {} are recorded already", what.run_number, base::counted(files, "file"),
+    say(fmt::format("run {} has {} here: {} are recorded already", run.run_number, base::counted(files, "file"),
                     base::counted(ids.size(), "id")));
-  if (const std::uint64_t partly = ids.partly_there(); partly > 0)
+  if (const std::uint64_t partly = ids.partial_events(); partly > 0)
     say(fmt::format("{} not in all their streams: missing copies are written when the events arrive again",
                     partly == 1 ? "1 of them is" : fmt::format("{} of them are", partly)));
 }

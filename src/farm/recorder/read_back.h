@@ -13,7 +13,7 @@
 
 namespace rodeo::farm {
 
-struct ReadBack {
+struct RunFiles {
   std::filesystem::path directory;
   std::string project;
   std::string recorder;
@@ -23,7 +23,7 @@ struct ReadBack {
 /// Adds the ids of each file of the run, with the stream in its name, and of files that were moved to a target. Recovers and
 /// then removes each `.writing` file, also one without events. Blocks while it reads the headers of all events. Throws
 /// SetupError if a file cannot be read or recovered, because it may have an acknowledged event.
-void read_back_ids(const ReadBack& what, RecordedEvents& ids, const std::function<void(std::string)>& say);
+void read_back_ids(const RunFiles& run, RecordedEvents& ids, const std::function<void(std::string)>& say);
 
 /// An event of a file, and its number of streams; each stream has a copy.
 struct RecordedCopy {
@@ -40,6 +40,6 @@ Result<void> remember_ids(const std::filesystem::path& file);
 
 /// Returns the files of a run and a recorder in a directory, by name; `ending` is ".data" or ".writing". A missing directory
 /// has no files. Error file.open: the directory cannot be read.
-Result<std::vector<std::filesystem::path>> files_of_run(const ReadBack& what, const std::string& ending);
+Result<std::vector<std::filesystem::path>> files_of_run(const RunFiles& run, const std::string& ending);
 
 }  // namespace rodeo::farm

@@ -20,7 +20,7 @@ class RecordedEvents {
   using StreamNumber = std::uint32_t;
 
   /// Returns the number of this stream. A new stream gets the next number.
-  StreamNumber number_of(std::string_view type, std::string_view name) {
+  StreamNumber stream_number(std::string_view type, std::string_view name) {
     for (StreamNumber i = 0; i < streams_.size(); ++i) {
       if (streams_[i].stream.type == type && streams_[i].stream.name == name) return i;
     }
@@ -30,7 +30,7 @@ class RecordedEvents {
 
   /// False: the event was recorded before. An event in a debug stream and in another stream counts for the other stream.
   bool add(std::uint64_t id, StreamNumber stream) {
-    const Stream* const before = find(id);
+    const Stream* const before = stream_of(id);
     if (before == nullptr || (is_debug(*before) && !is_debug(streams_[stream].stream))) streams_[stream].ids.add(id);
     size_ += before == nullptr ? 1 : 0;
     return before == nullptr;
@@ -39,27 +39,27 @@ class RecordedEvents {
   /// Adds one of `copies`, found in a file of this stream. After a kill between two flushes, an event may lack some streams.
   void add_copy(std::uint64_t id, StreamNumber stream, std::uint64_t copies) {
     if (copies > 1) {
-      if (find(id) != nullptr && !partly_.contains(id)) return;
-      auto& streams = partly_[id];
+      if (stream_of(id) != nullptr && !partial_.contains(id)) return;
+      auto& streams = partial_[id];
       if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
-      if (streams.size() >= copies) partly_.erase(id);
+      if (streams.size() >= copies) partial_.erase(id);
     }
     add(id, stream);
   }
 
   /// Returns the streams that have an event if other streams of the event lack it, else nullptr.
-  const std::vector<StreamNumber>* partly(std::uint64_t id) const {
-    const auto found = partly_.find(id);
-    return found == partly_.end() ? nullptr : &found->second;
+  const std::vector<StreamNumber>* partial_streams(std::uint64_t id) const {
+    const auto found = partial_.find(id);
+    return found == partial_.end() ? nullptr : &found->second;
   }
-  std::uint64_t partly_there() const { return partly_.size(); }
+  std::uint64_t partial_events() const { return partial_.size(); }
   /// Call it when all streams of the event have it.
-  void complete(std::uint64_t id) { partly_.erase(id); }
+  void mark_complete(std::uint64_t id) { partial_.erase(id); }
 
   /// Returns nullptr if the event is not recorded. Valid until the next new stream.
-  const Stream* find(std::uint64_t id) const {
+  const Stream* stream_of(std::uint64_t id) const {
     const Stream* found = nullptr;
-    for (const OfStream& one : streams_) {
+    for (const StreamIds& one : streams_) {
       if (one.ids.contains(id) && (found == nullptr || is_debug(*found))) found = &one.stream;
     }
     return found;
@@ -70,13 +70,13 @@ class RecordedEvents {
   static bool is_debug(const Stream& stream) { return stream.type == "debug"; }
 
  private:
-  struct OfStream {
+  struct StreamIds {
     Stream stream;
     SparseIdSet ids;
   };
 
-  std::vector<OfStream> streams_;
-  std::unordered_map<std::uint64_t, std::vector<StreamNumber>> partly_;
+  std::vector<StreamIds> streams_;
+  std::unordered_map<std::uint64_t, std::vector<StreamNumber>> partial_;
   std::uint64_t size_ = 0;
 };
 

@@ -53,7 +53,7 @@ void RecorderServer::start(std::uint32_t run_number) {
   auto recording = std::make_unique<RunRecording>(settings_.files, settings_.name, run_number,
                                                   [&](std::string text) { said.push_back(std::move(text)); });
   const std::lock_guard lock(mutex_);
-  next_ = std::move(recording);
+  next_recording_ = std::move(recording);
   messages_.insert(messages_.end(), said.begin(), said.end());
 }
 
@@ -96,7 +96,7 @@ bool RecorderServer::answer_have(const Request& request) {
 }
 
 // False: the disk is busy, and the request waits.
-bool RecorderServer::take(Request& request, std::uint64_t now_ns) {
+bool RecorderServer::handle(Request& request, std::uint64_t now_ns) {
   if (request.kind == formats::event_request::kHave || request.kind == formats::event_request::kTakeOver)
     return answer_have(request);
   const bool known = request.kind == formats::event_request::kRecord;
@@ -124,7 +124,7 @@ void RecorderServer::run() {
     // Events of dropped requests need no place in a file. Events that were accepted before are recorded all the same.
     for (const auto& gone : dropped_)
       std::erase_if(waiting_, [&](const Request& one) { return one.client == gone.client && one.number == gone.number; });
-    while (!waiting_.empty() && take(waiting_.front(), now_ns)) waiting_.pop_front();
+    while (!waiting_.empty() && handle(waiting_.front(), now_ns)) waiting_.pop_front();
     if (recording_ != nullptr) {
       if (const auto delay = delay_ns_.load(std::memory_order_relaxed); delay != delay_set_ns_) {
         delay_set_ns_ = delay;
@@ -184,7 +184,7 @@ void RecorderServer::show(std::uint64_t now_ns, bool last) {
   for (const NamedCounter& counter : replier_->counters())
     status.counters.push_back({"network_" + counter.name, counter.value});
   const std::lock_guard lock(mutex_);
-  if (next_ != nullptr) recording_ = std::move(next_);
+  if (next_recording_ != nullptr) recording_ = std::move(next_recording_);
   shown_ = std::move(status);
   messages_.insert(messages_.end(), said.begin(), said.end());
 }

@@ -57,7 +57,7 @@ class RecorderServer {
   using Request = transport::Replier::Request;
 
   void run();
-  bool take(Request& request, std::uint64_t now_ns);
+  bool handle(Request& request, std::uint64_t now_ns);
   bool answer_have(const Request& request);
   void show(std::uint64_t now_ns, bool last);
 
@@ -66,7 +66,7 @@ class RecorderServer {
 
   // The two threads share these members.
   mutable std::mutex mutex_;
-  std::unique_ptr<RunRecording> next_;  // start() passes it to the server's thread.
+  std::unique_ptr<RunRecording> next_recording_;  // start() passes it to the server's thread.
   RecorderStatus shown_;
   std::vector<std::string> messages_;
   std::atomic<bool> ending_{false};

@@ -33,11 +33,12 @@ std::span<const std::byte> front_of(std::span<const std::span<const std::byte>> 
 
 }  // namespace
 
-RunRecording::RunRecording(FileKeys keys, std::string name, std::uint32_t run_number,
+RunRecording::RunRecording(FileSettings keys, std::string name, std::uint32_t run_number,
                            const std::function<void(std::string)>& say)
-    : keys_(std::move(keys)), name_(std::move(name)), run_number_(run_number) {
-  read_back_ids({.directory = keys_.directory, .project = keys_.project, .recorder = name_, .run_number = run_number}, ids_,
-                say);
+    : settings_(std::move(keys)), name_(std::move(name)), run_number_(run_number) {
+  read_back_ids(
+      {.directory = settings_.directory, .project = settings_.project, .recorder = name_, .run_number = run_number}, ids_,
+      say);
   counters_.add(RecorderCounter::read_back, ids_.size());
 }
 
@@ -56,29 +57,29 @@ void RunRecording::refuse(Ticket ticket, RecordStatus status) {
   answers_.push_back({ticket, status});
 }
 
-void RunRecording::had_already(Ticket ticket, const RecordedEvents::Stream& stream) {
+void RunRecording::answer_had_already(Ticket ticket, const RecordedEvents::Stream& stream) {
   counters_.add(RecorderCounter::had_already);
   answers_.push_back(
       {ticket, RecordedEvents::is_debug(stream) ? RecordStatus::had_already_debug : RecordStatus::had_already});
 }
 
-RecordStatus RunRecording::refusal() const {
+RecordStatus RunRecording::refusal_status() const {
   return trouble_code_.ends_with("disk_full") ? RecordStatus::disk_full : RecordStatus::write_failed;
 }
 
 bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byte>> pieces, std::size_t bytes,
                          std::uint64_t now_ns) {
   const std::span<const std::byte> front = front_of(pieces, front_);
-  auto taken = formats::decode_record_head(front);
-  if (!taken) {
+  auto decoded = formats::decode_record_head(front);
+  if (!decoded) {
     refuse(ticket, RecordStatus::malformed);
     return true;
   }
-  const std::size_t event_bytes = bytes - taken->bytes;
-  const auto event = formats::decode_event_header(front.subspan(taken->bytes), event_bytes);
+  const std::size_t event_bytes = bytes - decoded->bytes;
+  const auto event = formats::decode_event_header(front.subspan(decoded->bytes), event_bytes);
   if (!event ||
-      formats::WordView(front.subspan(taken->bytes))[formats::event_word::kSize] * formats::kWordBytes != event_bytes ||
-      event->global_id != taken->head.global_id) {
+      formats::WordView(front.subspan(decoded->bytes))[formats::event_word::kSize] * formats::kWordBytes != event_bytes ||
+      event->global_id != decoded->head.global_id) {
     refuse(ticket, RecordStatus::malformed);
     return true;
   }
@@ -86,34 +87,34 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
     refuse(ticket, RecordStatus::other_run);
     return true;
   }
-  const std::uint64_t id = taken->head.global_id;
-  if (taken->head.assigned_again) take_over(id);
+  const std::uint64_t id = decoded->head.global_id;
+  if (decoded->head.assigned_again) take_over(id);
   const auto had = [&] {
-    had_already(ticket, *stream_of(id));
+    answer_had_already(ticket, *stream_of(id));
     return true;
   };
-  const bool partly = ids_.partly(id) != nullptr;
-  if (has(id) && !partly) return had();
+  const bool partial = ids_.partial_streams(id) != nullptr;
+  if (has(id) && !partial) return had();
   if (const auto twin = under_way_.find(id); twin != under_way_.end()) {
     events_[twin->second].tickets.push_back(ticket);
     return true;
   }
-  if (!partly && !taken->head.assigned_again && taken_over_.contains(id)) {
+  if (!partial && !decoded->head.assigned_again && taken_over_.contains(id)) {
     refuse(ticket, RecordStatus::taken_over);
     return true;
   }
   // An event that is safe in one of its streams is not refused, because the next recorder would write it a second time.
-  if (partly && (ending_ || trouble_until_ns_ > now_ns || has_another_decision(id, taken->head.streams))) return had();
+  if (partial && (ending_ || trouble_until_ns_ > now_ns || has_another_decision(id, decoded->head.streams))) return had();
   if (ending_) {
     refuse(ticket, RecordStatus::not_ready);
     return true;
   }
   if (trouble_until_ns_ > now_ns) {
-    refuse(ticket, refusal());
+    refuse(ticket, refusal_status());
     return true;
   }
   // If one of the files has no free buffer, no file gets a copy yet.
-  for (const RecordStream& stream : taken->head.streams) {
+  for (const RecordStream& stream : decoded->head.streams) {
     StreamFile* const file = file_of(stream, event->lumi_block, now_ns);
     if (file == nullptr || file->over() || file->takes_at_once(event_bytes)) continue;
     counters_.add(RecorderCounter::waits_for_disk);
@@ -121,28 +122,28 @@ bool RunRecording::offer(Ticket ticket, std::span<const std::span<const std::byt
   }
   // Lists the pieces of the event, without the head of the request. The bytes stay in place.
   event_pieces_.clear();
-  std::size_t skip = taken->bytes;
+  std::size_t skip = decoded->bytes;
   for (const auto piece : pieces) {
     const std::size_t here = std::min(skip, piece.size());
     skip -= here;
     if (here < piece.size()) event_pieces_.push_back(piece.subspan(here));
   }
-  take(ticket, taken->head, event->lumi_block, event_bytes, now_ns);
+  write_copies(ticket, decoded->head, event->lumi_block, event_bytes, now_ns);
   return true;
 }
 
 // Handles an event that only some of its streams have: removes from `streams` those that have it. True: none of `streams`
 // has the event, or all have it. Then another node decided it before, and this node cannot know that decision.
 bool RunRecording::has_another_decision(std::uint64_t id, std::vector<RecordStream>& streams) {
-  const auto& there = *ids_.partly(id);
+  const auto& there = *ids_.partial_streams(id);
   const auto erased = std::erase_if(streams, [&](const RecordStream& stream) {
-    return std::ranges::find(there, ids_.number_of(stream.type, stream.name)) != there.end();
+    return std::ranges::find(there, ids_.stream_number(stream.type, stream.name)) != there.end();
   });
   return erased == 0 || streams.empty();
 }
 
-void RunRecording::take(Ticket ticket, const RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
-                        std::uint64_t now_ns) {
+void RunRecording::write_copies(Ticket ticket, const RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
+                                std::uint64_t now_ns) {
   if (free_events_.empty()) {
     free_events_.push_back(static_cast<StreamFile::Waiter>(events_.size()));
     events_.emplace_back();
@@ -152,11 +153,11 @@ void RunRecording::take(Ticket ticket, const RecordHead& head, std::uint32_t lum
   event.id = head.global_id;
   event.bytes = bytes;
   event.copies = event.lost = 0;
-  event.safe = ids_.partly(head.global_id) != nullptr ? 1 : 0;
+  event.safe = ids_.partial_streams(head.global_id) != nullptr ? 1 : 0;
   event.tickets.assign(1, ticket);
   const auto to_keep = std::ranges::find_if(head.streams, [](const RecordStream& one) { return one.type != "debug"; });
   const RecordStream& counts_as = to_keep == head.streams.end() ? head.streams.front() : *to_keep;
-  event.stream = ids_.number_of(counts_as.type, counts_as.name);
+  event.stream = ids_.stream_number(counts_as.type, counts_as.name);
   for (const RecordStream& stream : head.streams) {
     StreamFile* const file = file_of(stream, lumi_block, now_ns);
     if (file != nullptr && file->append(event_pieces_, bytes, waiter, now_ns)) {
@@ -167,11 +168,11 @@ void RunRecording::take(Ticket ticket, const RecordHead& head, std::uint32_t lum
     }
   }
   if (event.copies == 0 && event.safe > 0) {
-    had_already(ticket, *stream_of(head.global_id));
+    answer_had_already(ticket, *stream_of(head.global_id));
     return;
   }
   if (event.copies == 0) {
-    refuse(ticket, refusal());
+    refuse(ticket, refusal_status());
     return;
   }
   free_events_.pop_back();
@@ -190,14 +191,14 @@ StreamFile* RunRecording::file_of(const RecordStream& stream, std::uint32_t lumi
   }
   if (trouble_until_ns_ > now_ns) return nullptr;
   try {
-    auto made = std::make_unique<StreamFile>(sequence_settings(keys_, name_, run_number_, stream, block));
+    auto made = std::make_unique<StreamFile>(sequence_settings(settings_, name_, run_number_, stream, block));
     if (delay_.count() > 0) made->slow_down(delay_);
     trouble_.clear();
     return files_.emplace(FileKey{stream.type, stream.name, block}, std::move(made)).first->second.get();
   } catch (const SetupError& error) {
     fail(error.error(), now_ns);
   } catch (const std::exception& error) {  // There are no more threads, or the directory is unreadable.
-    fail({"readout.cannot_write", fmt::format("cannot begin a file: {}", error.what()), keys_.directory}, now_ns);
+    fail({"readout.cannot_write", fmt::format("cannot begin a file: {}", error.what()), settings_.directory}, now_ns);
   }
   return nullptr;
 }
@@ -206,48 +207,48 @@ void RunRecording::fail(const Error& error, std::uint64_t now_ns) {
   if (trouble_.empty()) messages_.push_back("no event is accepted: " + base::in_a_line(error));
   trouble_ = base::in_a_line(error);
   trouble_code_ = error.code;
-  trouble_until_ns_ = now_ns + static_cast<std::uint64_t>(keys_.retry_interval.count());
+  trouble_until_ns_ = now_ns + static_cast<std::uint64_t>(settings_.retry_interval.count());
 }
 
-void RunRecording::settle(StreamFile::Waiter waiter, bool safe) {
+void RunRecording::on_copy_finished(StreamFile::Waiter waiter, bool safe) {
   Event& event = events_[waiter];
   --event.copies;
   ++(safe ? event.safe : event.lost);
   if (event.copies > 0) return;
   if (event.safe > 0) {
     ids_.add(event.id, event.stream);
-    ids_.complete(event.id);
+    ids_.mark_complete(event.id);
     counters_.add(RecorderCounter::events_recorded);
     counters_.add(RecorderCounter::event_bytes, event.bytes);
     if (event.lost > 0) counters_.add(RecorderCounter::copies_lost);
   }
   for (std::size_t i = 0; i < event.tickets.size(); ++i) {
     if (event.safe == 0) {
-      refuse(event.tickets[i], refusal());
+      refuse(event.tickets[i], refusal_status());
     } else if (i == 0) {
       answers_.push_back({event.tickets[i], RecordStatus::recorded});
     } else {
-      had_already(event.tickets[i], *stream_of(event.id));
+      answer_had_already(event.tickets[i], *stream_of(event.id));
     }
   }
   under_way_.erase(event.id);
   free_events_.push_back(waiter);
 }
 
-void RunRecording::collect(StreamFile& file, std::uint64_t now_ns) {
+void RunRecording::collect_results(StreamFile& file, std::uint64_t now_ns) {
   if (file.over()) {
     // The reason must be known before the answers that contain it.
     if (const auto status = file.status(); !status.failure.empty()) fail({status.code, status.failure}, now_ns);
   }
-  file.settle([&](StreamFile::Waiter waiter, bool safe) { settle(waiter, safe); });
+  file.report_finished([&](StreamFile::Waiter waiter, bool safe) { on_copy_finished(waiter, safe); });
 }
 
 void RunRecording::poll(std::uint64_t now_ns, std::vector<Answer>& answers) {
   for (auto& [key, file] : files_) {
-    file->keep_up(keys_, now_ns);
-    collect(*file, now_ns);
+    file->flush_if_due(settings_, now_ns);
+    collect_results(*file, now_ns);
   }
-  end_what_is_past(now_ns);
+  end_past_files(now_ns);
   for (auto at = files_.begin(); at != files_.end();) {
     if (!at->second->over()) {
       ++at;
@@ -257,7 +258,7 @@ void RunRecording::poll(std::uint64_t now_ns, std::vector<Answer>& answers) {
     at = files_.erase(at);
   }
   std::erase_if(ending_files_, [&](const std::unique_ptr<StreamFile>& file) {
-    collect(*file, now_ns);
+    collect_results(*file, now_ns);
     if (!file->over() || !file->idle()) return false;
     const auto status = file->status();
     closed_.insert(closed_.end(), status.files.begin(), status.files.end());
@@ -267,25 +268,25 @@ void RunRecording::poll(std::uint64_t now_ns, std::vector<Answer>& answers) {
   answers_.clear();
 }
 
-void RunRecording::end_what_is_past(std::uint64_t now_ns) {
+void RunRecording::end_past_files(std::uint64_t now_ns) {
   const auto end = [&](auto at) {
     at->second->end();
     ending_files_.push_back(std::move(at->second));
     return files_.erase(at);
   };
-  const auto linger = static_cast<std::uint64_t>(keys_.lumi_block_linger.count());
+  const auto linger = static_cast<std::uint64_t>(settings_.lumi_block_linger.count());
   for (auto at = files_.begin(); at != files_.end();) {
     const std::uint32_t block = std::get<2>(at->first);
     const bool past = block != 0 && block < newest_lumi_block_ && now_ns - at->second->last_append_ns() > linger;
     at = ending_ || past ? end(at) : std::next(at);
   }
-  while (files_.size() > keys_.most_open)
+  while (files_.size() > settings_.most_open)
     end(std::ranges::min_element(files_, {}, [](const auto& one) { return one.second->last_append_ns(); }));
 }
 
 void RunRecording::end() {
   if (std::exchange(ending_, true)) return;
-  counters_.add(RecorderCounter::copies_lost, ids_.partly_there());
+  counters_.add(RecorderCounter::copies_lost, ids_.partial_events());
 }
 
 void RunRecording::slow_down(std::chrono::nanoseconds each_write) {

@@ -69,7 +69,7 @@ class RunRecording {
 
   /// Recovers files that a killed recorder left open, then reads back the ids in the files of this run. File names contain
   /// `name`, the recorder's. Reports to `say`. Throws SetupError.
-  RunRecording(FileKeys keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say);
+  RunRecording(FileSettings keys, std::string name, std::uint32_t run_number, const std::function<void(std::string)>& say);
   ~RunRecording();
 
   /// Accepts or refuses one request; poll() returns the answer. False: the disk is busy, offer the request again. Copies the
@@ -82,9 +82,9 @@ class RunRecording {
 
   /// True if the event is accepted and not safe yet.
   bool is_under_way(std::uint64_t id) const { return under_way_.contains(id); }
-  bool has(std::uint64_t id) const { return ids_.find(id) != nullptr; }
+  bool has(std::uint64_t id) const { return ids_.stream_of(id) != nullptr; }
   /// Returns a stream that has the event; a debug stream only if there is no other. nullptr: the event is not recorded.
-  const formats::HaveAnswer::Stream* stream_of(std::uint64_t id) const { return ids_.find(id); }
+  const formats::HaveAnswer::Stream* stream_of(std::uint64_t id) const { return ids_.stream_of(id); }
 
   /// Flushes files, collects closed files, and appends answers.
   void poll(std::uint64_t now_ns, std::vector<Answer>& answers);
@@ -124,19 +124,19 @@ class RunRecording {
 
   void refuse(Ticket ticket, formats::RecordStatus status);
   /// Answers a node whose copy is not needed; the status depends on the stream of the existing copy.
-  void had_already(Ticket ticket, const RecordedEvents::Stream& stream);
+  void answer_had_already(Ticket ticket, const RecordedEvents::Stream& stream);
   bool has_another_decision(std::uint64_t id, std::vector<formats::RecordStream>& streams);
   /// nullptr: there is no file, and none can be opened now.
   StreamFile* file_of(const formats::RecordStream& stream, std::uint32_t lumi_block, std::uint64_t now_ns);
   void fail(const Error& error, std::uint64_t now_ns);
-  void take(Ticket ticket, const formats::RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
-            std::uint64_t now_ns);
-  void settle(StreamFile::Waiter waiter, bool safe);
-  void collect(StreamFile& file, std::uint64_t now_ns);
-  void end_what_is_past(std::uint64_t now_ns);
-  formats::RecordStatus refusal() const;
+  void write_copies(Ticket ticket, const formats::RecordHead& head, std::uint32_t lumi_block, std::size_t bytes,
+                    std::uint64_t now_ns);
+  void on_copy_finished(StreamFile::Waiter waiter, bool safe);
+  void collect_results(StreamFile& file, std::uint64_t now_ns);
+  void end_past_files(std::uint64_t now_ns);
+  formats::RecordStatus refusal_status() const;
 
-  const FileKeys keys_;
+  const FileSettings settings_;
   const std::string name_;
   const std::uint32_t run_number_;
   RecordedEvents ids_;

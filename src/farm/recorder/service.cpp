@@ -71,13 +71,14 @@ std::string prometheus_text(const RecorderService::Shown& shown) {
 
 }  // namespace
 
-RecorderService::RecorderService(const RecorderPlan& plan)
+RecorderService::RecorderService(const RecorderConfiguration& configuration)
     : Service([&] {
-        process::ServiceFacts facts = facts_of(process::kRecorder, plan, "files are closed, waiting requests are answered");
-        facts.directories = {plan.settings.files.directory.string()};
+        process::ServiceFacts facts =
+            facts_of(process::kRecorder, configuration, "files are closed, waiting requests are answered");
+        facts.directories = {configuration.settings.files.directory.string()};
         return facts;
       }()),
-      settings_(plan.settings),
+      settings_(configuration.settings),
       run_number_(settings_.run_number) {}
 
 RecorderService::~RecorderService() = default;
@@ -94,7 +95,7 @@ void RecorderService::start() {
   server_->start(run_number_);
   if (settings_.target.any())
     target_ = std::make_unique<StorageTarget>(
-        settings_.target, ReadBack{settings_.files.directory, settings_.files.project, settings_.name, run_number_});
+        settings_.target, RunFiles{settings_.files.directory, settings_.files.project, settings_.name, run_number_});
   began_ns_ = base::steady_now_ns();
   phase_ = Phase::running;
 }
@@ -113,12 +114,12 @@ void RecorderService::give_up() {
 void RecorderService::step() {
   shown_.recorder = server_->status();
   if (target_ != nullptr) {
-    if (std::exchange(files_seen_, shown_.recorder.files.size()) != shown_.recorder.files.size()) target_->look();
+    if (std::exchange(files_seen_, shown_.recorder.files.size()) != shown_.recorder.files.size()) target_->check_files();
     if (server_->ended()) target_->end();
     shown_.target = target_->status();
-    if (shown_.target.trouble != trouble_told_ && !shown_.target.trouble.empty())
+    if (shown_.target.trouble != reported_trouble_ && !shown_.target.trouble.empty())
       messages_.push_back("a file was not stored: " + shown_.target.trouble);
-    trouble_told_ = shown_.target.trouble;
+    reported_trouble_ = shown_.target.trouble;
   }
   if (phase_ != Phase::draining || !server_->ended() || (target_ != nullptr && !target_->ended())) return;
   shown_.recorder = server_->status();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "farm/recorder/plan.h"
+#include "farm/recorder/configuration.h"
 #include "farm/recorder/recorder_server.h"
 #include "farm/recorder/storage_target.h"
 #include "process/service.h"
@@ -25,7 +25,7 @@ class RecorderService final : public process::Service {
   /// The parts of the recorder that wait, and what they wait for. Pure.
   static std::vector<process::WatchedPart> watched_parts(const Shown& shown);
 
-  explicit RecorderService(const RecorderPlan& plan);
+  explicit RecorderService(const RecorderConfiguration& configuration);
   ~RecorderService() override;
 
   /// Listens on the network.
@@ -67,7 +67,7 @@ class RecorderService final : public process::Service {
   RecorderStatus viewed_;  // The status that the last view showed.
   double viewed_s_ = 0;
   std::size_t files_seen_ = 0;
-  std::string trouble_told_;
+  std::string reported_trouble_;
   std::vector<std::string> messages_;
 };
 

@@ -1,4 +1,4 @@
-// The settings of one recorder as plain values. A configuration gives them (farm/recorder/plan.h), or a test sets them.
+// The settings of one recorder as plain values. A configuration gives them (farm/recorder/configuration.h), or a test sets them.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "farm/network_keys.h"
+#include "farm/network_settings.h"
 #include "formats/file_marks.h"
 #include "process/stop_limit.h"
 
@@ -22,7 +22,7 @@ enum class SyncPolicy : std::uint8_t {
 };
 
 /// Directory and names of a recorder's event files, and how they are written.
-struct FileKeys {
+struct FileSettings {
   std::filesystem::path directory = ".";
   std::string project = "rodeo";
   std::uint64_t max_file_bytes = std::uint64_t{2} << 30;  ///< 0: no limit.
@@ -41,7 +41,7 @@ struct FileKeys {
 };
 
 /// Where closed files go.
-struct TargetKeys {
+struct TargetSettings {
   std::string directory = {};                      ///< Directory to which files are copied.
   std::vector<std::string> copy_command = {};      ///< Command that copies files instead, with {file} and {name}.
   std::vector<std::string> checksum_command = {};  ///< Command that prints the SHA-256 of the copy.
@@ -56,9 +56,9 @@ struct TargetKeys {
 struct RecorderSettings {
   std::string name = "recorder";  ///< Name of the recorder's service on the bus.
   std::uint32_t run_number = 1;   ///< Used if run control gives none.
-  FileKeys files = {};
-  TargetKeys target = {};
-  NetworkKeys network = {};
+  FileSettings files = {};
+  TargetSettings target = {};
+  NetworkSettings network = {};
   std::uint32_t most_clients = 4096;                          ///< Limit of connected clients.
   std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< From the order to stop to the end.
 };

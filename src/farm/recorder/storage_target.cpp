@@ -24,43 +24,43 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error cannot(const std::string& what, const fs::path& file) {
+Error system_error(const std::string& what, const fs::path& file) {
   return {"file.write", fmt::format("{}: {}", what, std::strerror(errno)), file.string()};
 }
 
 // Drops cached pages, so that the next read shows what is on the disk.
-void forget_cached(int descriptor) { ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); }
+void drop_cached_pages(int descriptor) { ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); }
 
 Result<void> copy_bytes(const fs::path& from, const fs::path& to) {
   const base::UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!in) return std::unexpected(cannot("cannot open", from));
+  if (!in) return std::unexpected(system_error("cannot open", from));
   const base::UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!out) return std::unexpected(cannot("cannot make the file", to));
+  if (!out) return std::unexpected(system_error("cannot make the file", to));
   std::vector<std::byte> piece(4 << 20);
   for (;;) {
     const ssize_t n = ::read(in.get(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return std::unexpected(cannot("cannot read", from));
+    if (n < 0) return std::unexpected(system_error("cannot read", from));
     if (n == 0) break;
     for (ssize_t done = 0; done < n;) {
       const ssize_t written = ::write(out.get(), piece.data() + done, static_cast<std::size_t>(n - done));
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return std::unexpected(cannot("cannot write", to));
+      if (written < 0) return std::unexpected(system_error("cannot write", to));
       done += written;
     }
   }
-  if (::fsync(out.get()) != 0) return std::unexpected(cannot("cannot flush", to));
-  forget_cached(out.get());
+  if (::fsync(out.get()) != 0) return std::unexpected(system_error("cannot flush", to));
+  drop_cached_pages(out.get());
   return {};
 }
 
-Error differs(const fs::path& copy, const std::string& here, const std::string& there) {
+Error checksum_error(const fs::path& copy, const std::string& here, const std::string& there) {
   return {"farm.target_differs",
           fmt::format("the copy has SHA-256 {}, and the file has {}", there.empty() ? "none" : there, here), copy.string(),
           "check the copy, and remove it if it is not from this run; the file stays here until its copy is equal"};
 }
 
-std::vector<std::string> replaced(const std::vector<std::string>& command, const fs::path& file) {
+std::vector<std::string> command_for(const std::vector<std::string>& command, const fs::path& file) {
   std::vector<std::string> out = command;
   const auto replace = [](std::string& text, std::string_view what, const std::string& by) {
     for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
@@ -117,27 +117,27 @@ Result<void> copy_to_directory(const fs::path& file, const fs::path& directory) 
   if (fs::exists(copy, error)) {
     const std::string there = RODEO_TRY(sha256_of_file(copy));
     if (there == here) return {};
-    return std::unexpected(differs(copy, here, there));
+    return std::unexpected(checksum_error(copy, here, there));
   }
   const fs::path part = directory / ("." + file.filename().string() + ".part");
   RODEO_TRY(copy_bytes(file, part));
   const std::string there = RODEO_TRY(sha256_of_file(part));
-  if (there != here) return std::unexpected(differs(part, here, there));
+  if (there != here) return std::unexpected(checksum_error(part, here, there));
   RODEO_TRY(storage::rename_new(part.string(), copy.string()));
   return storage::flush_directory_of(copy.string());
 }
 
-Result<void> copy_by_command(const fs::path& file, const TargetKeys& keys) {
+Result<void> copy_by_command(const fs::path& file, const TargetSettings& settings) {
   const std::string here = RODEO_TRY(sha256_of_file(file));
-  RODEO_TRY(output_of(replaced(keys.copy_command, file), keys.timeout));
-  const std::string printed = RODEO_TRY(output_of(replaced(keys.checksum_command, file), keys.timeout));
+  RODEO_TRY(output_of(command_for(settings.copy_command, file), settings.timeout));
+  const std::string printed = RODEO_TRY(output_of(command_for(settings.checksum_command, file), settings.timeout));
   const std::string there = printed.substr(0, printed.find_first_of(" \t\r\n"));
-  if (there != here) return std::unexpected(differs(file.filename(), here, there));
+  if (there != here) return std::unexpected(checksum_error(file.filename(), here, there));
   return {};
 }
 
-StorageTarget::StorageTarget(TargetKeys keys, ReadBack files)
-    : keys_(std::move(keys)), files_(std::move(files)), thread_([this] { run(); }) {}
+StorageTarget::StorageTarget(TargetSettings settings, RunFiles files)
+    : settings_(std::move(settings)), files_(std::move(files)), thread_([this] { run(); }) {}
 
 StorageTarget::~StorageTarget() {
   {
@@ -148,10 +148,10 @@ StorageTarget::~StorageTarget() {
   thread_.join();
 }
 
-void StorageTarget::look() {
+void StorageTarget::check_files() {
   {
     const std::lock_guard lock(mutex_);
-    look_ = true;
+    check_ = true;
   }
   changed_.notify_all();
 }
@@ -160,7 +160,7 @@ void StorageTarget::end() {
   {
     const std::lock_guard lock(mutex_);
     if (!ending_) ending_since_ns_ = base::steady_now_ns();
-    ending_ = look_ = true;
+    ending_ = check_ = true;
   }
   changed_.notify_all();
 }
@@ -184,12 +184,12 @@ StorageTarget::Status StorageTarget::status() const {
 }
 
 Result<void> StorageTarget::store(const fs::path& file) {
-  if (keys_.directory.empty()) {
-    RODEO_TRY(copy_by_command(file, keys_));
+  if (settings_.directory.empty()) {
+    RODEO_TRY(copy_by_command(file, settings_));
   } else {
-    RODEO_TRY(copy_to_directory(file, keys_.directory));
+    RODEO_TRY(copy_to_directory(file, settings_.directory));
   }
-  if (!keys_.remove) return {};
+  if (!settings_.remove) return {};
   // The run may go on, and then needs the ids of the file.
   RODEO_TRY(remember_ids(file));
   std::error_code error;
@@ -203,14 +203,14 @@ void StorageTarget::run() {
   std::unique_lock lock(mutex_);
   bool again = false;  // Something failed; the thread tries again after a while.
   for (;;) {
-    const auto wake = [this] { return look_ || leaving_; };
+    const auto wake = [this] { return check_ || leaving_; };
     if (again) {
-      changed_.wait_for(lock, keys_.retry_interval, wake);
+      changed_.wait_for(lock, settings_.retry_interval, wake);
     } else {
       changed_.wait(lock, wake);
     }
     if (leaving_) break;
-    look_ = again = false;
+    check_ = again = false;
     const bool last = ending_;
     lock.unlock();
     auto files = files_of_run(files_, ".data");
@@ -229,7 +229,7 @@ void StorageTarget::run() {
       std::error_code gone;
       const std::uint64_t bytes = fs::file_size(file, gone);
       const Result<void> stored = store(file);
-      if (stored && !keys_.remove) stored_.push_back(file);
+      if (stored && !settings_.remove) stored_.push_back(file);
       lock.lock();
       if (leaving_) break;
       if (stored) {
@@ -243,7 +243,8 @@ void StorageTarget::run() {
         again = true;
       }
     }
-    const bool waited = last && base::steady_now_ns() - ending_since_ns_ >= static_cast<std::uint64_t>(keys_.linger.count());
+    const bool waited =
+        last && base::steady_now_ns() - ending_since_ns_ >= static_cast<std::uint64_t>(settings_.linger.count());
     if (last && ((files && status_.files_left == 0) || waited)) break;
   }
   ended_ = true;

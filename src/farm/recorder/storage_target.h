@@ -23,7 +23,7 @@ Result<void> copy_to_directory(const std::filesystem::path& file, const std::fil
 
 /// Copies a file with two programs, and replaces {file} and {name} in their arguments. One program copies, the other prints
 /// the SHA-256 of the copy as the first word of its output. Errors: farm.target_failed, farm.target_differs.
-Result<void> copy_by_command(const std::filesystem::path& file, const TargetKeys& keys);
+Result<void> copy_by_command(const std::filesystem::path& file, const TargetSettings& settings);
 
 /// Returns the SHA-256 of a file on the disk, in hex digits. Error file.open.
 Result<std::string> sha256_of_file(const std::filesystem::path& file);
@@ -39,11 +39,11 @@ class StorageTarget {
     std::string trouble;           ///< Reason why the last attempt failed; empty: it succeeded.
   };
 
-  StorageTarget(TargetKeys keys, ReadBack files);
+  StorageTarget(TargetSettings settings, RunFiles files);
   ~StorageTarget();
 
   /// Call it when there may be a new file. Any thread may call it.
-  void look();
+  void check_files();
   /// Call it when no more files come: the thread ends when all are stored, or after `linger`. Does not block. Any thread may
   /// call it.
   void end();
@@ -56,11 +56,11 @@ class StorageTarget {
   void run();
   Result<void> store(const std::filesystem::path& file);
 
-  const TargetKeys keys_;
-  const ReadBack files_;
+  const TargetSettings settings_;
+  const RunFiles files_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool look_ = true;
+  bool check_ = true;
   bool ending_ = false;
   bool leaving_ = false;
   bool ended_ = false;

@@ -21,31 +21,31 @@ std::uint32_t next_file_number(const std::filesystem::path& directory, const std
   return last + 1;
 }
 
-storage::EventFileSequence::Settings sequence_settings(const FileKeys& keys, const std::string& recorder,
+storage::EventFileSequence::Settings sequence_settings(const FileSettings& settings, const std::string& recorder,
                                                        std::uint32_t run_number, const formats::RecordStream& stream,
                                                        std::uint32_t lumi_block) {
   storage::EventFileSequence::Settings out;
-  out.directory = keys.directory;
-  out.files.project = keys.project;
+  out.directory = settings.directory;
+  out.files.project = settings.project;
   out.files.stream_type = stream.type;
   out.files.stream_name = stream.name;
   out.files.application = recorder;
   out.files.lumi_block = lumi_block;
   out.files.run.run_number = run_number;
-  out.files.max_blocks = keys.max_file_events;
-  out.files.max_bytes = keys.max_file_bytes;
+  out.files.max_blocks = settings.max_file_events;
+  out.files.max_bytes = settings.max_file_bytes;
   out.files.free_strings = {std::string(formats::kWholeEventsKey) + "=whole", formats::IdsMark{}.text()};
-  out.files.provable = formats::ProvableMark::parse(keys.payload);
-  out.disk.direct = keys.direct;
+  out.files.provable = formats::ProvableMark::parse(settings.payload);
+  out.disk.direct = settings.direct;
   // Many sequences are open at a time, so each reserves only the space that it can use.
-  if (keys.max_file_bytes > 0) out.disk.reserve_step = std::min(out.disk.reserve_step, keys.max_file_bytes);
-  out.disk.min_free_bytes = keys.min_free_bytes;
-  out.buffer_bytes = keys.buffer_bytes;
-  out.buffers = keys.buffers;
+  if (settings.max_file_bytes > 0) out.disk.reserve_step = std::min(out.disk.reserve_step, settings.max_file_bytes);
+  out.disk.min_free_bytes = settings.min_free_bytes;
+  out.buffer_bytes = settings.buffer_bytes;
+  out.buffers = settings.buffers;
   out.thread_name = "record-io";
   out.when_full = "free space there, or give the recorder another `directory` or a smaller `min_free`";
   out.keep_only_safe = true;  // The node sends the rest to another recorder, or to this one again.
-  out.first_file_number = next_file_number(keys.directory, storage::core_file_name(out.files));
+  out.first_file_number = next_file_number(settings.directory, storage::core_file_name(out.files));
   return out;
 }
 
@@ -62,11 +62,11 @@ bool StreamFile::append(std::span<const std::span<const std::byte>> pieces, std:
   return true;
 }
 
-void StreamFile::keep_up(const FileKeys& keys, std::uint64_t now_ns) {
+void StreamFile::flush_if_due(const FileSettings& settings, std::uint64_t now_ns) {
   if (appended_ == flushed_ || files_.safe_events() < flushed_) return;
-  const bool waited = now_ns - oldest_unflushed_ns_ >= static_cast<std::uint64_t>(keys.sync_interval.count());
-  const bool wanted =
-      keys.sync == SyncPolicy::each || waited || (keys.sync == SyncPolicy::by_bytes && unflushed_bytes_ >= keys.sync_bytes);
+  const bool waited = now_ns - oldest_unflushed_ns_ >= static_cast<std::uint64_t>(settings.sync_interval.count());
+  const bool wanted = settings.sync == SyncPolicy::each || waited ||
+                      (settings.sync == SyncPolicy::by_bytes && unflushed_bytes_ >= settings.sync_bytes);
   if (!wanted || !files_.flush()) return;
   flushed_ = appended_;
   unflushed_bytes_ = 0;

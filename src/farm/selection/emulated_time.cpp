@@ -18,7 +18,7 @@ enum Purpose : std::uint64_t { kTime = 0x71, kAngle = 0x72 };
 
 }  // namespace
 
-std::chrono::nanoseconds EmulatedTime::of(std::uint64_t global_id) const {
+std::chrono::nanoseconds EmulatedTime::time_of(std::uint64_t global_id) const {
   const auto scaled = [&](double factor) {
     // An hour exceeds every real wait, and fits the type.
     return std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(static_cast<double>(mean.count()) * factor, 3.6e12)));
@@ -38,8 +38,8 @@ std::chrono::nanoseconds EmulatedTime::of(std::uint64_t global_id) const {
   return {};
 }
 
-void EmulatedTime::take(std::uint64_t global_id) const {
-  const auto time = of(global_id);
+void EmulatedTime::spend(std::uint64_t global_id) const {
+  const auto time = time_of(global_id);
   if (time.count() == 0) return;
   if (!busy) return std::this_thread::sleep_for(time);
   const std::uint64_t end = base::steady_now_ns() + static_cast<std::uint64_t>(time.count());

@@ -17,9 +17,9 @@ struct EmulatedTime {
   std::uint64_t seed = 1;
 
   /// The time of one event; a pure function.
-  std::chrono::nanoseconds of(std::uint64_t global_id) const;
+  std::chrono::nanoseconds time_of(std::uint64_t global_id) const;
   /// Sleeps, or keeps a core busy, for the time of the event.
-  void take(std::uint64_t global_id) const;
+  void spend(std::uint64_t global_id) const;
 };
 
 const Settings<EmulatedTime>& emulated_time_settings();

@@ -101,25 +101,26 @@ Result<void> PythonSelection::start() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return std::unexpected(Error{"farm.python", fmt::format("no socket: {}", std::strerror(errno))});
   socket_ = base::UniqueFd(ends[0]);
-  const base::UniqueFd theirs(ends[1]);
+  const base::UniqueFd child_end(ends[1]);
   const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::vector<std::string> command = python_command();
-  command.insert(command.end(), {"rodeo.selection.worker", keys_->file.string(), std::to_string(theirs.get()),
+  command.insert(command.end(), {"rodeo.selection.worker", keys_->file.string(), std::to_string(child_end.get()),
                                  std::to_string(memory_.get())});
-  const int kept[] = {theirs.get(), memory_.get()};
-  auto started = base::ChildProcess::start({.command = command, .in = nothing.get(), .out = STDERR_FILENO, .first = [kept] {
-                                              return ::fcntl(kept[0], F_SETFD, 0) == 0 && ::fcntl(kept[1], F_SETFD, 0) == 0;
-                                            }});
+  const int inherited[] = {child_end.get(), memory_.get()};
+  auto started =
+      base::ChildProcess::start({.command = command, .in = nothing.get(), .out = STDERR_FILENO, .first = [inherited] {
+                                   return ::fcntl(inherited[0], F_SETFD, 0) == 0 && ::fcntl(inherited[1], F_SETFD, 0) == 0;
+                                 }});
   if (!started) return std::unexpected(started.error());
   process_ = std::move(*started);
   received_.clear();
-  const auto said = answer(keys_->start_timeout);
-  if (!said || at(*said, "ready").boolean() == false) {
-    const std::string why = said ? at(*said, "error").string() : said.error().what;
+  const auto answer = read_answer(keys_->start_timeout);
+  if (!answer || at(*answer, "ready").boolean() == false) {
+    const std::string why = answer ? at(*answer, "error").string() : answer.error().what;
     stop();
     return std::unexpected(Error{"farm.python", why, keys_->file.string(), "`rodeo explain rodeo.select` shows an example"});
   }
-  first_robs_ = source_ids(at(*said, "first_robs"));
+  first_robs_ = source_ids(at(*answer, "first_robs"));
   return {};
 }
 
@@ -129,7 +130,7 @@ void PythonSelection::stop() {
   process_ = {};
 }
 
-Result<Json> PythonSelection::answer(std::chrono::nanoseconds patience) {
+Result<Json> PythonSelection::read_answer(std::chrono::nanoseconds patience) {
   const std::uint64_t deadline = base::steady_now_ns() + static_cast<std::uint64_t>(patience.count());
   for (;;) {
     if (const std::size_t end = received_.find('\n'); end != std::string::npos) {
@@ -156,7 +157,7 @@ Result<Json> PythonSelection::answer(std::chrono::nanoseconds patience) {
   }
 }
 
-void PythonSelection::put_event(const WholeEvent& event) {
+void PythonSelection::write_event(const WholeEvent& event) {
   constexpr std::size_t kEntry = 24;  // "<IIQQ"
   std::size_t bytes = event.robs.size() * kEntry;
   for (const EventRob& rob : event.robs) bytes += rob.bytes();
@@ -200,7 +201,7 @@ void PythonSelection::put_event(const WholeEvent& event) {
       .add(static_cast<std::uint64_t>(mapped_bytes_));
 }
 
-void PythonSelection::start_again(const std::string& why) {
+void PythonSelection::restart(const std::string& why) {
   process_.signal(SIGKILL);
   stop();
   // If this start fails, the next event starts the process.
@@ -213,26 +214,26 @@ Selected PythonSelection::select(const WholeEvent& event) {
     if (const auto started = start(); !started)
       throw std::runtime_error("it cannot be started again: " + started.error().what);
   }
-  put_event(event);
+  write_event(event);
   if (::send(socket_.get(), request_.data(), request_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request_.size())) {
     counts_->crashed.fetch_add(1, std::memory_order_relaxed);
-    start_again("its process had ended");
+    restart("its process had ended");
   }
-  const auto said = answer(keys_->timeout);
-  if (!said) {
-    const bool hung = said.error().code == "farm.python_hung";
+  const auto answer = read_answer(keys_->timeout);
+  if (!answer) {
+    const bool hung = answer.error().code == "farm.python_hung";
     (hung ? counts_->hung : counts_->crashed).fetch_add(1, std::memory_order_relaxed);
-    start_again(said.error().what);
+    restart(answer.error().what);
   }
-  if (const std::string& error = at(*said, "error").string(); !error.empty()) {
+  if (const std::string& error = at(*answer, "error").string(); !error.empty()) {
     counts_->raised.fetch_add(1, std::memory_order_relaxed);
     throw std::runtime_error(error);
   }
-  const std::string& verdict = at(*said, "verdict").string();
+  const std::string& verdict = at(*answer, "verdict").string();
   if (verdict == "rejected") return Selected::reject();
-  if (verdict == "more") return Selected::more(source_ids(at(*said, "robs")));
+  if (verdict == "more") return Selected::more(source_ids(at(*answer, "robs")));
   std::vector<SelectedStream> streams;
-  for (const Json& stream : at(*said, "streams").elements())
+  for (const Json& stream : at(*answer, "streams").elements())
     streams.push_back({.type = at(stream, "type").string(),
                        .name = at(stream, "name").string(),
                        .obeys_lumi_block = at(stream, "obeys_lumi_block").boolean()});

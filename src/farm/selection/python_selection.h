@@ -40,9 +40,9 @@ class PythonSelection final : public EventSelection {
  private:
   Result<void> start();
   void stop();
-  Result<settings::Json> answer(std::chrono::nanoseconds patience);
-  void put_event(const WholeEvent& event);
-  [[noreturn]] void start_again(const std::string& why);
+  Result<settings::Json> read_answer(std::chrono::nanoseconds patience);
+  void write_event(const WholeEvent& event);
+  [[noreturn]] void restart(const std::string& why);
 
   struct Keys;
   std::unique_ptr<Keys> keys_;

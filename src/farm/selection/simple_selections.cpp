@@ -23,7 +23,7 @@ class SimpleSelection final : public EventSelection {
 
   Selected select(const WholeEvent& event) override {
     constexpr std::uint64_t kFraction = 0x73;
-    settings_.time.take(event.global_id);
+    settings_.time.spend(event.global_id);
     // A draw is in (0, 1]: fraction 0 accepts no event, 1 accepts all.
     const double drawn = formats::draw::unit(formats::draw::chunk(settings_.time.seed, kFraction, 0, event.global_id));
     if (drawn > settings_.fraction) return Selected::reject();

@@ -22,8 +22,8 @@ constexpr std::size_t kMostNodes = 65'536;    // Limit of names that are remembe
 constexpr std::uint32_t kMostSlots = 65'536;  // Limit of one node.
 // There may be thousands of nodes. Each look checks a part of them for nodes that have gone, and for requests that wait too
 // long.
-constexpr std::uint64_t kLookNs = 1'000'000;
-constexpr std::size_t kLooks = 10;                // Number of looks in which each node is checked once.
+constexpr std::uint64_t kCheckNs = 1'000'000;
+constexpr std::size_t kChecks = 10;               // Number of looks in which each node is checked once.
 constexpr std::uint64_t kAskBackNs = 20'000'000;  // Pause between two requests to a node that has nothing to give back.
 constexpr std::uint64_t kSafeNs = 50'000'000;     // Wait of safe decisions, so that one answer reports many.
 
@@ -48,9 +48,9 @@ transport::ReplierSettings replier_settings(const SupervisorSettings& settings) 
 
 }  // namespace
 
-Nodes::Nodes(const SupervisorSettings& settings, Books& books)
+Nodes::Nodes(const SupervisorSettings& settings, Events& events)
     : settings_(settings),
-      books_(books),
+      events_(events),
       replier_(replier_settings(settings)),
       // An earlier supervisor gave its sessions other numbers.
       sessions_(static_cast<std::uint64_t>(base::steady_now_ns()) << 20) {}
@@ -61,13 +61,13 @@ bool Nodes::poll(std::uint64_t now_ns) {
   replier_.poll(now_ns, requests_, dropped_);
   for (const auto& gone : dropped_) forget_parked(gone.client, gone.number);
   for (const auto& request : requests_) {
-    hear(request, now_ns);
+    on_request(request, now_ns);
     // The message counts, but its client is gone.
     if (transport::Replier::was_dropped(request, dropped_)) forget_parked(request.client, request.number);
   }
   const bool some = !requests_.empty();
   requests_.clear();  // Gives the pages back.
-  if (now_ns >= looked_ns_ + kLookNs) look_after(now_ns);
+  if (now_ns >= checked_ns_ + kCheckNs) check_nodes(now_ns);
   return some;
 }
 
@@ -83,31 +83,31 @@ void Nodes::refuse(const transport::Replier::Request& request, AssignmentRefusal
   replier_.refuse(request.client, request.number, static_cast<std::uint16_t>(why));
 }
 
-void Nodes::hear(const transport::Replier::Request& request, std::uint64_t now_ns) {
+void Nodes::on_request(const transport::Replier::Request& request, std::uint64_t now_ns) {
   const auto bytes = request.message.in_one_piece(whole_);
   switch (static_cast<AssignmentKind>(request.kind)) {
-    case AssignmentKind::hello: return hello(request, bytes, now_ns);
-    case AssignmentKind::work: return work(request, bytes, now_ns);
+    case AssignmentKind::hello: return on_hello(request, bytes, now_ns);
+    case AssignmentKind::work: return on_work(request, bytes, now_ns);
   }
   refuse(request, AssignmentRefusal::bad_message);
 }
 
-std::optional<std::uint32_t> Nodes::node_named(const std::string& name) {
+std::optional<std::uint32_t> Nodes::find_or_add_node(const std::string& name) {
   const auto found = by_name_.find(name);
   if (found != by_name_.end()) return found->second;
   if (nodes_.size() >= kMostNodes) return std::nullopt;
-  const std::uint32_t number = books_.dispatcher.add_node();
+  const std::uint32_t number = events_.dispatcher.add_node();
   nodes_.push_back({.name = name});
   by_name_.emplace(name, number);
   return number;
 }
 
-void Nodes::hello(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns) {
+void Nodes::on_hello(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns) {
   if (const auto read = formats::decode(bytes, hello_); !read) return refuse(request, AssignmentRefusal::bad_message);
   if (hello_.version != formats::kAssignmentsVersion) return refuse(request, AssignmentRefusal::version);
   if (hello_.name.empty()) return refuse(request, AssignmentRefusal::bad_message);
   if (run_.number == 0) return refuse(request, AssignmentRefusal::not_yet);
-  const auto number = node_named(hello_.name);
+  const auto number = find_or_add_node(hello_.name);
   if (!number) return refuse(request, AssignmentRefusal::too_many);
   const Node& had = nodes_[*number];
   const bool other = had.client && *had.client != request.client && !replier_.client_name(*had.client).empty();
@@ -119,21 +119,21 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
       hello_.first <= had.safe)
     known = std::min<std::size_t>(had.safe - hello_.first + 1, hello_.decisions.size());
   std::vector<std::uint64_t> let_go;
-  take_back(*number, hello_, let_go, now_ns);
+  reconcile(*number, hello_, let_go, now_ns);
   begin_session(*number, request.client, now_ns);
   Node& node = nodes_[*number];
   node.decisions = node.safe = known;
   for (std::size_t i = known; i < hello_.decisions.size(); ++i) {
     ++node.decisions;
     if (hello_.decisions[i].verdict == formats::Verdict::given_back) {
-      books_.given_back(*number, node.tag(), hello_.decisions[i], false, now_ns);
+      events_.on_given_back(*number, node.tag(), hello_.decisions[i], false, now_ns);
       continue;
     }
     ++node.all_decisions;
-    books_.decision_of_before(*number, node.tag(), hello_.decisions[i], now_ns);
+    events_.on_earlier_decision(*number, node.tag(), hello_.decisions[i], now_ns);
   }
   node.granted = std::min(hello_.slots, kMostSlots);
-  books_.dispatcher.set_room(*number, over_ ? 0 : static_cast<std::uint32_t>(node.granted));
+  events_.dispatcher.set_room(*number, over_ ? 0 : static_cast<std::uint32_t>(node.granted));
   formats::NodeWelcome welcome{.run_number = run_.number,
                                .run_type = run_.type,
                                .session = node.session,
@@ -152,15 +152,15 @@ void Nodes::hello(const transport::Replier::Request& request, std::span<const st
   replier_.reply(request.client, request.number, 0, parts, sent, 0);
 }
 
-/// Compares the node's events with the books. A restarted node has none of its former events.
-void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
+/// Compares the node's events with those that the dispatcher has for it. A restarted node has none of its former events.
+void Nodes::reconcile(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
                       std::uint64_t now_ns) {
   Node& node = nodes_[number];
   if (node.instance != hello.instance) {
-    if (books_.dispatcher.events_of(number) > 0) lose(number, "was restarted");
+    if (events_.dispatcher.events_of(number) > 0) lose_node(number, "was restarted");
     node.instance = hello.instance;
   }
-  // The node keeps the events on which the books agree. If a second assignment (build only) did not arrive, the node names
+  // The node keeps the events on which both agree. If a second assignment (build only) did not arrive, the node names
   // the first one.
   std::unordered_set<std::uint64_t> held[2];
   for (const formats::AssignedEvent& event : hello.events) held[event.build_only()].insert(event.id);
@@ -169,14 +169,15 @@ void Nodes::take_back(std::uint32_t number, const formats::NodeHello& hello, std
   }
   std::vector<std::uint64_t> undelivered;
   std::unordered_set<std::uint64_t> anew;
-  books_.dispatcher.for_each_event_of(number, [&](const dispatch::Event& event, bool build_only) {
+  events_.dispatcher.for_each_event_of(number, [&](const dispatch::Event& event, bool build_only) {
     if (held[build_only].contains(event.id)) return;
     undelivered.push_back(event.id);
     if (build_only) anew.insert(event.id);
   });
-  for (const std::uint64_t id : undelivered) books_.dispatcher.undelivered(number, id);
+  for (const std::uint64_t id : undelivered) events_.dispatcher.undelivered(number, id);
   for (const formats::AssignedEvent& event : hello.events) {
-    if ((!event.build_only() && anew.contains(event.id)) || !books_.has(number, event, now_ns)) let_go.push_back(event.id);
+    if ((!event.build_only() && anew.contains(event.id)) || !events_.adopt(number, event, now_ns))
+      let_go.push_back(event.id);
   }
 }
 
@@ -187,21 +188,21 @@ void Nodes::begin_session(std::uint32_t number, Client client, std::uint64_t now
   if (const auto was = by_client_.find(client); was != by_client_.end()) {
     const auto& parked = nodes_[was->second].parked;
     if (parked) replier_.refuse(client, parked->number, static_cast<std::uint16_t>(AssignmentRefusal::say_hello));
-    take_out(was->second);
-    leave(was->second, now_ns);
+    unassign_unsent(was->second);
+    disconnect(was->second, now_ns);
   }
   by_client_[client] = number;
   node.client = client;
   node.session = ++sessions_;
   node.heard_ns = now_ns;
-  node.decisions = node.safe = node.told_safe = 0;
+  node.decisions = node.safe = node.sent_safe = 0;
   node.granted = node.assigned = 0;
-  node.out.clear();
+  node.unsent.clear();
   node.parked.reset();
-  node.lost = node.told_over = false;
+  node.lost = node.end_sent = false;
 }
 
-void Nodes::work(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns) {
+void Nodes::on_work(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns) {
   if (const auto read = formats::decode(bytes, work_); !read) return refuse(request, AssignmentRefusal::bad_message);
   const auto found = by_client_.find(request.client);
   if (found == by_client_.end() || nodes_[found->second].session != work_.session || nodes_[found->second].lost)
@@ -217,20 +218,20 @@ void Nodes::work(const transport::Replier::Request& request, std::span<const std
   for (std::size_t i = known; i < work_.decisions.size(); ++i) {
     ++node.decisions;
     if (work_.decisions[i].verdict == formats::Verdict::given_back) {
-      books_.given_back(number, node.tag(), work_.decisions[i], true, now_ns);
+      events_.on_given_back(number, node.tag(), work_.decisions[i], true, now_ns);
       continue;
     }
     ++node.all_decisions;
-    books_.decision(number, node.tag(), work_.decisions[i], now_ns);
+    events_.on_decision(number, node.tag(), work_.decisions[i], now_ns);
   }
   node.granted = std::clamp(work_.granted, node.granted, node.assigned + kMostSlots);
-  books_.dispatcher.set_room(number, over_ ? 0 : static_cast<std::uint32_t>(node.granted - node.assigned));
-  if (node.parked) answer(number);
+  events_.dispatcher.set_room(number, over_ ? 0 : static_cast<std::uint32_t>(node.granted - node.assigned));
+  if (node.parked) answer_work(number);
   node.parked = Parked{request.number, now_ns};
-  if (!node.out.empty() || over_) mark(number);
+  if (!node.unsent.empty() || over_) mark_dirty(number);
 }
 
-void Nodes::mark(std::uint32_t number) {
+void Nodes::mark_dirty(std::uint32_t number) {
   if (std::exchange(nodes_[number].dirty, true)) return;
   dirty_.push_back(number);
 }
@@ -238,114 +239,114 @@ void Nodes::mark(std::uint32_t number) {
 bool Nodes::assign(std::uint64_t now_ns) {
   const auto lost_after = static_cast<std::uint64_t>(settings_.lost_after.count());
   const std::uint32_t some =
-      books_.dispatcher.assign(now_ns, [&](std::uint32_t number, const dispatch::Event& event, bool build_only) {
+      events_.dispatcher.assign(now_ns, [&](std::uint32_t number, const dispatch::Event& event, bool build_only) {
         Node& node = nodes_[number];
-        node.out.push_back(assigned_event(event, build_only));
+        node.unsent.push_back(assigned_event(event, build_only));
         // The event was assigned before, and long ago.
-        if (build_only && now_ns - books_.dispatcher.first_assigned_ns(event.id) >= lost_after)
-          node.out.back().flags |= formats::AssignedEvent::kLast;
+        if (build_only && now_ns - events_.dispatcher.first_assigned_ns(event.id) >= lost_after)
+          node.unsent.back().flags |= formats::AssignedEvent::kLast;
         ++node.assigned;
         ++node.all_assigned;
-        mark(number);
+        mark_dirty(number);
       });
   for (const std::uint32_t number : dirty_) {
     nodes_[number].dirty = false;
-    if (nodes_[number].parked) answer(number);
+    if (nodes_[number].parked) answer_work(number);
   }
   dirty_.clear();
   return some > 0;
 }
 
 bool Nodes::older_events_wait_for(std::uint32_t number) const {
-  const dispatch::Dispatcher& dispatcher = books_.dispatcher;
+  const dispatch::Dispatcher& dispatcher = events_.dispatcher;
   return dispatcher.waiting_ahead() > 0 && dispatcher.room_of(number) == 0 && dispatcher.events_of(number) > 0;
 }
 
 /// Answers the request that waits. Events that do not fit go with the next answer.
-void Nodes::answer(std::uint32_t number) {
+void Nodes::answer_work(std::uint32_t number) {
   Node& node = nodes_[number];
   orders_.safe = node.safe;
-  orders_.first = node.assigned - node.out.size() + 1;
+  orders_.first = node.assigned - node.unsent.size() + 1;
   orders_.flags = over_ && node.safe == node.decisions ? formats::NodeOrders::kOver : 0;
   orders_.give_back = 0;
   orders_.newer_than = 0;
   if (older_events_wait_for(number)) {
-    orders_.give_back = std::min(books_.dispatcher.waiting_ahead(), books_.dispatcher.events_of(number));
-    orders_.newer_than = books_.dispatcher.oldest_ahead();
+    orders_.give_back = std::min(events_.dispatcher.waiting_ahead(), events_.dispatcher.events_of(number));
+    orders_.newer_than = events_.dispatcher.oldest_ahead();
   }
-  const std::size_t count = std::min(node.out.size(), formats::kMostEventsAtOnce);
-  orders_.events.assign(node.out.begin(), node.out.begin() + static_cast<std::ptrdiff_t>(count));
-  node.out.erase(node.out.begin(), node.out.begin() + static_cast<std::ptrdiff_t>(count));
+  const std::size_t count = std::min(node.unsent.size(), formats::kMostEventsAtOnce);
+  orders_.events.assign(node.unsent.begin(), node.unsent.begin() + static_cast<std::ptrdiff_t>(count));
+  node.unsent.erase(node.unsent.begin(), node.unsent.begin() + static_cast<std::ptrdiff_t>(count));
   reply_.clear();
   encode(orders_, reply_);
   const std::span<const std::byte> parts[] = {reply_};
   replier_.reply(*node.client, node.parked->number, 0, parts);
   counters_.add(C::orders);
-  node.told_safe = node.safe;
-  if (orders_.over()) node.told_over = true;
+  node.sent_safe = node.safe;
+  if (orders_.over()) node.end_sent = true;
   node.parked.reset();
 }
 
-void Nodes::lose(std::uint32_t number, std::string_view why) {
+void Nodes::lose_node(std::uint32_t number, std::string_view why) {
   Node& node = nodes_[number];
-  const std::uint32_t events = books_.dispatcher.events_of(number);
+  const std::uint32_t events = events_.dispatcher.events_of(number);
   counters_.add(C::nodes_lost);
   messages_.push_back(fmt::format("node {} {}: {} of its events are assigned again", node.name, why, events));
-  take_out(number);
-  books_.dispatcher.node_gone(number);
+  unassign_unsent(number);
+  events_.dispatcher.node_gone(number);
   node.lost = true;
 }
 
 /// Marks the node as away. It may come back and report what it has received.
-void Nodes::leave(std::uint32_t number, std::uint64_t now_ns) {
+void Nodes::disconnect(std::uint32_t number, std::uint64_t now_ns) {
   Node& node = nodes_[number];
   by_client_.erase(*node.client);
   node.client.reset();
   node.parked.reset();
   node.heard_ns = now_ns;
-  books_.dispatcher.set_room(number, 0);
+  events_.dispatcher.set_room(number, 0);
 }
 
 /// Takes the events that were not sent to this node. Other nodes get them, because no selection has seen them.
-void Nodes::take_out(std::uint32_t number) {
-  for (const formats::AssignedEvent& event : std::exchange(nodes_[number].out, {}))
-    books_.dispatcher.undelivered(number, event.id);
+void Nodes::unassign_unsent(std::uint32_t number) {
+  for (const formats::AssignedEvent& event : std::exchange(nodes_[number].unsent, {}))
+    events_.dispatcher.undelivered(number, event.id);
 }
 
 /// Checks a part of the nodes: which have gone, which are silent, and which have waited long for an answer.
-void Nodes::look_after(std::uint64_t now_ns) {
-  looked_ns_ = now_ns;
+void Nodes::check_nodes(std::uint64_t now_ns) {
+  checked_ns_ = now_ns;
   const auto patience = static_cast<std::uint64_t>(settings_.work_patience.count());
   const auto grace = static_cast<std::uint64_t>(settings_.node_grace.count());
   const auto count = static_cast<std::uint32_t>(nodes_.size());
   const bool heard_all = replier_.heard_all();  // False: messages may have waited while this thread stood still.
-  for (std::uint32_t i = 0; i < (count + kLooks - 1) / kLooks; ++i) {
-    const std::uint32_t number = next_look_++ % count;
+  for (std::uint32_t i = 0; i < (count + kChecks - 1) / kChecks; ++i) {
+    const std::uint32_t number = next_to_check_++ % count;
     Node& node = nodes_[number];
-    if (node.client && replier_.client_name(*node.client).empty()) leave(number, now_ns);
+    if (node.client && replier_.client_name(*node.client).empty()) disconnect(number, now_ns);
     if (node.parked) {
       node.heard_ns = now_ns;
       const std::uint64_t waited = now_ns - node.parked->since_ns;
       const bool ask_back = older_events_wait_for(number) && now_ns - node.asked_back_ns >= kAskBackNs;
       if (ask_back) node.asked_back_ns = now_ns;
-      if (waited >= patience || ask_back || (node.safe > node.told_safe && waited >= kSafeNs)) answer(number);
+      if (waited >= patience || ask_back || (node.safe > node.sent_safe && waited >= kSafeNs)) answer_work(number);
     } else if (!node.lost && heard_all && now_ns - node.heard_ns > grace) {
-      if (node.client || books_.dispatcher.events_of(number) > 0) lose(number, node.client ? "is silent" : "has gone");
+      if (node.client || events_.dispatcher.events_of(number) > 0) lose_node(number, node.client ? "is silent" : "has gone");
       node.lost = true;
     }
   }
 }
 
-void Nodes::say_over() {
+void Nodes::announce_end() {
   over_ = true;
   for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
-    books_.dispatcher.set_room(number, 0);
-    if (nodes_[number].parked) mark(number);
+    events_.dispatcher.set_room(number, 0);
+    if (nodes_[number].parked) mark_dirty(number);
   }
 }
 
-bool Nodes::all_told() const {
-  return std::ranges::all_of(nodes_, [](const Node& node) { return !node.client || node.lost || node.told_over; });
+bool Nodes::all_informed() const {
+  return std::ranges::all_of(nodes_, [](const Node& node) { return !node.client || node.lost || node.end_sent; });
 }
 
 std::size_t Nodes::connected() const {
@@ -359,8 +360,8 @@ std::vector<SupervisedNode> Nodes::status() const {
     const Node& node = nodes_[number];
     out.push_back({.name = node.name,
                    .connected = node.client && !node.lost,
-                   .events = books_.dispatcher.events_of(number),
-                   .room = books_.dispatcher.room_of(number),
+                   .events = events_.dispatcher.events_of(number),
+                   .room = events_.dispatcher.room_of(number),
                    .assigned = node.all_assigned,
                    .decisions = node.all_decisions});
   }

@@ -11,7 +11,7 @@
 
 #include "base/counters.h"
 #include "base/named_counters.h"
-#include "farm/supervisor/books.h"
+#include "farm/supervisor/events.h"
 #include "farm/supervisor/settings.h"
 #include "formats/assignment.h"
 #include "transport/replier.h"
@@ -47,7 +47,7 @@ struct RunForNodes {
 class Nodes {
  public:
   /// Puts the service on the bus. Throws SetupError.
-  Nodes(const SupervisorSettings& settings, Books& books);
+  Nodes(const SupervisorSettings& settings, Events& events);
 
   void set_run(RunForNodes run) { run_ = run; }
   /// Handles messages of nodes. True if there were some.
@@ -55,13 +55,13 @@ class Nodes {
   /// Assigns waiting events, and sends the answers that are due. True if an event was assigned.
   bool assign(std::uint64_t now_ns);
   /// Reports that a decision of this session is safe.
-  void safe(std::uint32_t node, std::uint32_t session) {
-    Node& of = nodes_[node];
-    if (of.tag() == session) ++of.safe;
+  void on_safe(std::uint32_t node, std::uint32_t session) {
+    Node& one = nodes_[node];
+    if (one.tag() == session) ++one.safe;
   }
   /// Assigns no more events, and sends all nodes the end of the run.
-  void say_over();
-  bool all_told() const;
+  void announce_end();
+  bool all_informed() const;
 
   std::vector<SupervisedNode> status() const;
   std::size_t connected() const;
@@ -82,39 +82,39 @@ class Nodes {
     std::uint64_t heard_ns = 0;
     std::uint64_t decisions = 0;  // Number of decisions received in this session.
     std::uint64_t safe = 0;       // Number of these decisions that are safe.
-    std::uint64_t told_safe = 0;
+    std::uint64_t sent_safe = 0;
     std::uint64_t granted = 0;   // Room that the node gave in this session.
     std::uint64_t assigned = 0;  // Number of events assigned in this session.
     std::uint64_t all_decisions = 0, all_assigned = 0;
-    std::vector<formats::AssignedEvent> out = {};  // Events that are assigned, but not sent yet.
+    std::vector<formats::AssignedEvent> unsent = {};  // Events that are assigned, but not sent yet.
     std::optional<Parked> parked = {};
     std::uint64_t asked_back_ns = 0;  // Time of the last request to give events back.
     bool dirty = false;               // The node is in dirty_.
     bool lost = false;                // Its events were assigned to other nodes.
-    bool told_over = false;
+    bool end_sent = false;
 
     std::uint32_t tag() const { return static_cast<std::uint32_t>(session); }
   };
 
-  void hear(const transport::Replier::Request& request, std::uint64_t now_ns);
-  void hello(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns);
-  void work(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns);
-  std::optional<std::uint32_t> node_named(const std::string& name);
+  void on_request(const transport::Replier::Request& request, std::uint64_t now_ns);
+  void on_hello(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns);
+  void on_work(const transport::Replier::Request& request, std::span<const std::byte> bytes, std::uint64_t now_ns);
+  std::optional<std::uint32_t> find_or_add_node(const std::string& name);
   void begin_session(std::uint32_t number, Client client, std::uint64_t now_ns);
-  void take_back(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
+  void reconcile(std::uint32_t number, const formats::NodeHello& hello, std::vector<std::uint64_t>& let_go,
                  std::uint64_t now_ns);
-  void answer(std::uint32_t number);
+  void answer_work(std::uint32_t number);
   bool older_events_wait_for(std::uint32_t number) const;
   void forget_parked(Client client, std::uint64_t request);
   void refuse(const transport::Replier::Request& request, formats::AssignmentRefusal why);
-  void look_after(std::uint64_t now_ns);
-  void lose(std::uint32_t number, std::string_view why);
-  void leave(std::uint32_t number, std::uint64_t now_ns);
-  void take_out(std::uint32_t number);
-  void mark(std::uint32_t number);
+  void check_nodes(std::uint64_t now_ns);
+  void lose_node(std::uint32_t number, std::string_view why);
+  void disconnect(std::uint32_t number, std::uint64_t now_ns);
+  void unassign_unsent(std::uint32_t number);
+  void mark_dirty(std::uint32_t number);
 
   const SupervisorSettings& settings_;
-  Books& books_;
+  Events& events_;
   RunForNodes run_;
   transport::Replier replier_;
   std::vector<Node> nodes_;  // Indexed by the dispatcher's numbers.
@@ -122,8 +122,8 @@ class Nodes {
   std::unordered_map<Client, std::uint32_t> by_client_;
   std::vector<std::uint32_t> dirty_;  // Nodes that may need an answer.
   std::uint64_t sessions_;
-  std::uint64_t looked_ns_ = 0;
-  std::uint32_t next_look_ = 0;  // The next node to look at, modulo their number.
+  std::uint64_t checked_ns_ = 0;
+  std::uint32_t next_to_check_ = 0;  // The next node to look at, modulo their number.
   bool over_ = false;
   std::vector<std::string> messages_;
   base::CounterBlock<NodesCounter> counters_;

@@ -1,5 +1,5 @@
 // Asks recorders whether they have events that readouts hold and no trigger announced: after a restart, after a gap in the
-// triggers, or without a trigger authority. dispatch/admission.h says which events these are and when they enter the books.
+// triggers, or without a trigger authority. dispatch/admission.h says which events these are and when they enter.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "base/counters.h"
 #include "base/named_counters.h"
-#include "farm/supervisor/books.h"
+#include "farm/supervisor/events.h"
 #include "formats/event_record.h"
 #include "transport/requester.h"
 #include "trigger/range.h"
@@ -28,26 +28,26 @@ inline constexpr std::array<base::CounterInfo, 2> kOrphansCounters{{
 /// One thread.
 class Orphans {
  public:
-  Orphans(Books& books, transport::Requester& requester, const std::vector<std::string>& recorders);
+  Orphans(Events& events, transport::Requester& requester, const std::vector<std::string>& recorders);
 
   /// Asks, and admits events. `released`: the supervisor waits for no node. `marks` gives blocks and steps by id; `block`
   /// counts before the first mark.
   void poll(std::uint64_t now_ns, bool released, const std::vector<trigger::TriggerMark>& marks, std::uint16_t block);
-  bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
+  bool on_reply(const transport::Requester::Reply& reply, std::uint64_t now_ns);
   std::vector<NamedCounter> counters() const;
 
  private:
   /// What recorders answered about an id. If a recorder does not answer, the id may be in its files.
   enum class Recorded : std::uint8_t { no, unknown, accepted, debug };
-  void ask(std::uint64_t now_ns);
-  void not_said(std::size_t from, std::size_t count);
+  void ask_recorders(std::uint64_t now_ns);
+  void mark_unknown(std::size_t from, std::size_t count);
 
-  Books& books_;
+  Events& events_;
   transport::Requester& requester_;
   std::vector<transport::Requester::Service> recorders_;
-  std::span<const std::uint64_t> asked_;  // The admission owns these ids until they are answered.
-  std::size_t asked_of_ = 0;              // Recorder that is asked now.
-  std::size_t asked_from_ = 0;            // First id of that question.
+  std::span<const std::uint64_t> asked_ids_;  // The admission owns these ids until they are answered.
+  std::size_t asked_recorder_ = 0;            // Recorder that is asked now.
+  std::size_t asked_first_ = 0;               // First id of that question.
   std::optional<transport::Requester::Request> request_;
   std::uint64_t asked_ns_ = 0;
   std::vector<Recorded> recorded_;

@@ -12,9 +12,9 @@ using formats::FragmentRequest;
 using Outcome = transport::Requester::Outcome;
 using C = ReadoutsCounter;
 
-constexpr std::uint64_t kLookNs = 2'000'000;
-constexpr unsigned kMostClears = 8;             // Limit of clears to one readout without an answer.
-constexpr std::uint64_t kAgainNs = 20'000'000;  // Time after which a refused clear is sent again.
+constexpr std::uint64_t kCheckNs = 2'000'000;
+constexpr unsigned kMostClears = 8;              // Limit of clears to one readout without an answer.
+constexpr std::uint64_t kResendNs = 20'000'000;  // Time after which a refused clear is sent again.
 constexpr std::uint64_t kDescribeNs = 50'000'000;
 constexpr std::uint64_t kProbeNs = 500'000'000;  // Pause between two requests to a dead readout that is connected.
 constexpr std::uint64_t kWatchPolls = 20;        // The pause in poll_holdings, if a trigger announces events.
@@ -25,27 +25,27 @@ constexpr std::uint64_t kBehind = 1 << 16;       // Distance that events may com
 
 Readouts::Readouts(const SupervisorSettings& settings, transport::Requester& requester, dispatch::ClearBook& clears,
                    dispatch::CommonSpan& span, OnHeld held)
-    : settings_(settings), requester_(requester), clears_(clears), span_(span), held_(std::move(held)) {
+    : settings_(settings), requester_(requester), clears_(clears), span_(span), on_held_(std::move(held)) {
   for (const std::string& name : settings.readouts)
     readouts_.push_back({.name = name, .service = requester_.add(name), .number = clears_.add_readout(), .from = 0});
 }
 
 void Readouts::poll(std::uint64_t now_ns) {
-  if (now_ns >= looked_ns_ + kLookNs) {
-    looked_ns_ = now_ns;
+  if (now_ns >= checked_ns_ + kCheckNs) {
+    checked_ns_ = now_ns;
     for (std::uint32_t i = 0; i < readouts_.size(); ++i) {
-      look_after(readouts_[i], now_ns);
+      check_connection(readouts_[i], now_ns);
       ask_holdings(i, now_ns);
-      ask_describe(i, now_ns);
-      if (readouts_[i].more) tell_clears(i);
+      ask_description(i, now_ns);
+      if (readouts_[i].more) send_clears(i);
     }
     if (follows_ && span_.check_time(now_ns)) survey(0);
   }
   if (std::exchange(batches_, clears_.batches_closed()) == clears_.batches_closed()) return;
-  for (std::uint32_t i = 0; i < readouts_.size(); ++i) tell_clears(i);
+  for (std::uint32_t i = 0; i < readouts_.size(); ++i) send_clears(i);
 }
 
-void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
+void Readouts::check_connection(Readout& readout, std::uint64_t now_ns) {
   const bool connected = requester_.connected(readout.service);
   const std::uint64_t connections = requester_.connections(readout.service);
   if (readout.away_ns == 0) readout.away_ns = now_ns;
@@ -62,7 +62,7 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
     if (!clears_.lives(readout.number)) {
       counters_.add(C::readouts_back);
       messages_.push_back(fmt::format("readout {} is back", readout.name));
-      watch_on(readout, now_ns);
+      extend_watch(readout, now_ns);
     }
     clears_.connected(readout.number);
     span_.lives(readout.number, true);
@@ -74,15 +74,15 @@ void Readouts::look_after(Readout& readout, std::uint64_t now_ns) {
   }
   if (!readout.connected && clears_.lives(readout.number) &&
       now_ns - readout.away_ns > static_cast<std::uint64_t>(settings_.readout_grace.count()))
-    silent(readout);
-  if (readout.told_again_ns != 0 && now_ns >= readout.told_again_ns) {
-    readout.told_again_ns = 0;
+    lose_readout(readout);
+  if (readout.resend_ns != 0 && now_ns >= readout.resend_ns) {
+    readout.resend_ns = 0;
     if (readout.connected && clears_.lives(readout.number)) clears_.connected(readout.number);
     readout.more = true;
   }
 }
 
-void Readouts::silent(Readout& readout) {
+void Readouts::lose_readout(Readout& readout) {
   counters_.add(C::readouts_lost);
   messages_.push_back(fmt::format("readout {} {}: the farm no longer waits for it", readout.name,
                                   readout.connected ? "does not answer" : "has gone"));
@@ -104,7 +104,7 @@ const std::shared_ptr<const std::vector<std::byte>>& Readouts::bytes_of(const di
   return encoded_;
 }
 
-void Readouts::tell_clears(std::uint32_t index) {
+void Readouts::send_clears(std::uint32_t index) {
   Readout& readout = readouts_[index];
   readout.more = true;
   while (readout.clears < kMostClears) {
@@ -129,9 +129,9 @@ void Readouts::ask_holdings(std::uint32_t index, std::uint64_t now_ns) {
   if (!readout.connected || readout.asked || now_ns < readout.next_ask_ns) return;
   const bool dead = !clears_.lives(readout.number);
   if (!readout.from) {
-    const bool watched = now_ns < readout.watch_end_ns;
-    if (!follows_ && !dead && !watched) return;
-    readout.from = watched || readout.newest < kBehind ? 0 : readout.newest - kBehind;
+    const bool is_watched = now_ns < readout.watch_end_ns;
+    if (!follows_ && !dead && !is_watched) return;
+    readout.from = is_watched || readout.newest < kBehind ? 0 : readout.newest - kBehind;
   }
   request_.clear();
   formats::append_holdings_request(request_, {.from = *readout.from, .run_at = run_at(readout)});
@@ -151,7 +151,7 @@ std::optional<std::uint64_t> Readouts::run_at(const Readout& asked) const {
   return newest;
 }
 
-void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
+void Readouts::ask_description(std::uint32_t index, std::uint64_t now_ns) {
   Readout& readout = readouts_[index];
   if (!readout.connected || readout.ended || now_ns < readout.next_describe_ns) return;
   if (readout.described && !follows_) return;
@@ -161,7 +161,7 @@ void Readouts::ask_describe(std::uint32_t index, std::uint64_t now_ns) {
   if (request) pending_[*request] = {.readout = index, .what = Asked::describe};
 }
 
-bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_ns) {
+bool Readouts::on_reply(const transport::Requester::Reply& reply, std::uint64_t now_ns) {
   const auto found = pending_.find(reply.request);
   if (found == pending_.end()) return false;
   const Pending pending = std::move(found->second);
@@ -176,7 +176,7 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
     span_.lives(readout.number, true);
     readout.more = true;
     begin_survey(readout, 0);
-    watch_on(readout, now_ns);
+    extend_watch(readout, now_ns);
   }
   if (reply.outcome == Outcome::refused && !std::exchange(readout.other_version, true)) {
     const auto why = static_cast<formats::FragmentRefusal>(reply.status);
@@ -199,62 +199,62 @@ bool Readouts::take(const transport::Requester::Reply& reply, std::uint64_t now_
       } else if (reply.outcome == Outcome::refused) {
         counters_.add(C::clears_refused);
         clears_.disconnected(readout.number);
-        readout.told_again_ns = now_ns + kAgainNs;
+        readout.resend_ns = now_ns + kResendNs;
       } else if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) {
-        silent(readout);
+        lose_readout(readout);
       }
-      if (readout.more) tell_clears(pending.readout);
+      if (readout.more) send_clears(pending.readout);
       break;
     case Asked::holdings:
       readout.asked = false;
       if (pending.survey == readout.survey) readout.next_ask_ns = now_ns + pause_ns(readout);
-      if (reply.outcome == Outcome::answered) holdings(readout, pending, reply, now_ns);
-      if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) silent(readout);
+      if (reply.outcome == Outcome::answered) on_holdings(readout, pending, reply, now_ns);
+      if (reply.outcome == Outcome::timed_out && clears_.lives(readout.number)) lose_readout(readout);
       break;
     case Asked::describe:
       if (reply.outcome != Outcome::answered) break;
-      if (const auto said = formats::read_describe_reply(reply.message.in_one_piece(whole_))) {
-        described(pending.readout, *said);
+      if (const auto description = formats::read_describe_reply(reply.message.in_one_piece(whole_))) {
+        on_description(pending.readout, *description);
       } else {
         counters_.add(C::bad_answers);
         if (!std::exchange(readout.other_version, true))
           messages_.push_back(fmt::format("readout {} sent a description that is not of version {}: {}", readout.name,
-                                          formats::kFragmentRequestVersion, said.error().message()));
+                                          formats::kFragmentRequestVersion, description.error().message()));
       }
       break;
   }
   return true;
 }
 
-void Readouts::described(std::uint32_t index, const formats::DescribeReply& said) {
+void Readouts::on_description(std::uint32_t index, const formats::DescribeReply& description) {
   Readout& readout = readouts_[index];
   readout.described = true;
   // With a trigger, ids are those of its events. Without one, the first readout that answers says what its ids count.
   if (settings_.trigger.empty() && numbering_of_.empty()) {
-    numbering_ = said.numbering;
+    numbering_ = description.numbering;
     numbering_of_ = readout.name;
   }
-  if (!numbering_.fits(said.numbering) && !other_numbering_) {
+  if (!numbering_.fits(description.numbering) && !other_numbering_) {
     other_numbering_ = Error{
         "farm.other_numbering",
-        fmt::format("the ids of readout {} count {}, those of {} count {}", readout.name, said.numbering.text(),
+        fmt::format("the ids of readout {} count {}, those of {} count {}", readout.name, description.numbering.text(),
                     settings_.trigger.empty() ? "readout " + numbering_of_ : "the trigger authority", numbering_.text()),
         "",
         settings_.trigger.empty() ? "give all readouts of the farm the same extractor and orbits_per_frame"
                                   : "leave farm.supervisor.trigger out where readouts build time frames"};
   }
-  if (!numbering_.phase && numbering_.fits(said.numbering)) numbering_.phase = said.numbering.phase;
-  if (said.first) span_.first(readout.number, *said.first);
-  if (said.ended && !readout.ended) {
+  if (!numbering_.phase && numbering_.fits(description.numbering)) numbering_.phase = description.numbering.phase;
+  if (description.first) span_.first(readout.number, *description.first);
+  if (description.ended && !readout.ended) {
     readout.ended = true;
     begin_survey(readout, 0);  // Begins the last survey.
   }
 }
 
-void Readouts::describe(std::uint64_t now_ns) {
+void Readouts::ask_descriptions(std::uint64_t now_ns) {
   for (std::uint32_t i = 0; i < readouts_.size(); ++i) {
     readouts_[i].connected = requester_.connected(readouts_[i].service);
-    if (!readouts_[i].described) ask_describe(i, now_ns);
+    if (!readouts_[i].described) ask_description(i, now_ns);
   }
 }
 
@@ -269,8 +269,8 @@ std::uint64_t Readouts::pause_ns(const Readout& readout) const {
   return static_cast<std::uint64_t>(settings_.poll_holdings.count()) * (follows_ ? 1 : kWatchPolls);
 }
 
-void Readouts::holdings(Readout& readout, const Pending& asked, const transport::Requester::Reply& reply,
-                        std::uint64_t now_ns) {
+void Readouts::on_holdings(Readout& readout, const Pending& asked, const transport::Requester::Reply& reply,
+                           std::uint64_t now_ns) {
   const auto held = formats::read_holdings_reply(reply.message.in_one_piece(whole_));
   if (!held) {
     counters_.add(C::bad_answers);
@@ -278,7 +278,7 @@ void Readouts::holdings(Readout& readout, const Pending& asked, const transport:
   }
   std::uint64_t last = asked.from;
   for (const formats::GlobalIdRange& range : held->ranges) {
-    for (std::uint32_t i = 0; i < range.count; ++i) held_(asked.readout, range.first + i);
+    for (std::uint32_t i = 0; i < range.count; ++i) on_held_(asked.readout, range.first + i);
     last = range.first + range.count;
     readout.named += range.count;
   }
@@ -312,13 +312,13 @@ void Readouts::watch(std::uint64_t below) {
 }
 
 /// Asks for readout_grace longer. Fragments of events that ended without this readout may still be on their way through it.
-void Readouts::watch_on(Readout& readout, std::uint64_t now_ns) const {
+void Readouts::extend_watch(Readout& readout, std::uint64_t now_ns) const {
   if (follows_) return;  // The supervisor asks this readout all the time.
   const std::uint64_t end_ns = now_ns + static_cast<std::uint64_t>(settings_.readout_grace.count());
   readout.watch_end_ns = std::max(readout.watch_end_ns, end_ns);
 }
 
-bool Readouts::watched() const {
+bool Readouts::watch_is_over() const {
   return std::ranges::all_of(readouts_, [&](const Readout& readout) {
     return !readout.connected || readout.watch_end_ns != UINT64_MAX || readout.watched_below == UINT64_MAX;
   });

@@ -60,7 +60,7 @@ class Readouts {
            dispatch::CommonSpan& span, OnHeld held);
 
   /// Asks connected readouts for their description, before the run.
-  void describe(std::uint64_t now_ns);
+  void ask_descriptions(std::uint64_t now_ns);
   /// True if all living readouts have described themselves.
   bool all_described() const;
   /// An error if the ids of a readout do not count the same thing as those of the run.
@@ -69,7 +69,7 @@ class Readouts {
   /// Checks which readouts are connected, sends clears, and asks for holdings. Called thousands of times a second.
   void poll(std::uint64_t now_ns);
   /// Handles the end of a request. False: another part made the request.
-  bool take(const transport::Requester::Reply& reply, std::uint64_t now_ns);
+  bool on_reply(const transport::Requester::Reply& reply, std::uint64_t now_ns);
 
   /// Sets the last id of the trigger, which is where the run is. Readouts that join the run complete their ids with it.
   void set_run_at(std::optional<std::uint64_t> id) { run_at_ = id; }
@@ -79,7 +79,7 @@ class Readouts {
   /// call). Asks each readout again and again until it has had events behind these ids, and for readout_grace more.
   void watch(std::uint64_t below);
   /// True if no connected readout reports that such events may still be on their way in it.
-  bool watched() const;
+  bool watch_is_over() const;
   /// True if each readout has answered the last survey or is dead.
   bool surveyed() const;
   /// Sets whether readouts are asked for new events all the time, as without a trigger.
@@ -113,7 +113,7 @@ class Readouts {
     std::uint64_t watch_end_ns = 0;   // End of these requests; UINT64_MAX: the readout has had no event behind these ids.
     unsigned clears = 0;              // Clears under way.
     bool more = false;                // Some clears may still have to be sent.
-    std::uint64_t told_again_ns = 0;  // Time at which a refused clear is sent again; 0: none was refused.
+    std::uint64_t resend_ns = 0;      // Time at which a refused clear is sent again; 0: none was refused.
     bool ended = false;
     bool described = false;      // The readout has described itself on this connection.
     std::uint64_t instance = 0;  // Instance of its last process.
@@ -129,29 +129,29 @@ class Readouts {
     std::shared_ptr<const std::vector<std::byte>> bytes = {};
   };
 
-  void look_after(Readout& readout, std::uint64_t now_ns);
-  void tell_clears(std::uint32_t index);
+  void check_connection(Readout& readout, std::uint64_t now_ns);
+  void send_clears(std::uint32_t index);
   void ask_holdings(std::uint32_t index, std::uint64_t now_ns);
-  void ask_describe(std::uint32_t index, std::uint64_t now_ns);
-  void described(std::uint32_t index, const formats::DescribeReply& said);
+  void ask_description(std::uint32_t index, std::uint64_t now_ns);
+  void on_description(std::uint32_t index, const formats::DescribeReply& description);
   std::optional<std::uint64_t> run_at(const Readout& asked) const;
-  void watch_on(Readout& readout, std::uint64_t now_ns) const;
+  void extend_watch(Readout& readout, std::uint64_t now_ns) const;
   void begin_survey(Readout& readout, std::uint64_t from);
-  void holdings(Readout& readout, const Pending& asked, const transport::Requester::Reply& reply, std::uint64_t now_ns);
+  void on_holdings(Readout& readout, const Pending& asked, const transport::Requester::Reply& reply, std::uint64_t now_ns);
   std::uint64_t pause_ns(const Readout& readout) const;
-  void silent(Readout& readout);
+  void lose_readout(Readout& readout);
   const std::shared_ptr<const std::vector<std::byte>>& bytes_of(const dispatch::ClearBook::Batch& batch);
 
   const SupervisorSettings& settings_;
   transport::Requester& requester_;
   dispatch::ClearBook& clears_;
   dispatch::CommonSpan& span_;
-  const OnHeld held_;
+  const OnHeld on_held_;
   std::vector<Readout> readouts_;
   std::unordered_map<Request, Pending> pending_;
   std::shared_ptr<const std::vector<std::byte>> encoded_;  // One batch in bytes, the same for all readouts.
   std::uint64_t encoded_sequence_ = UINT64_MAX;
-  std::uint64_t looked_ns_ = 0;
+  std::uint64_t checked_ns_ = 0;
   std::uint64_t batches_ = UINT64_MAX;
   bool follows_ = false;
   formats::Numbering numbering_;  // Numbering of the run; with a trigger, of its events.

@@ -22,7 +22,7 @@ namespace {
 std::uint64_t decided(const SupervisorStatus& status) {
   return status["accepted"] + status["rejected"] + status["debug"] + status["readout_died"];
 }
-std::uint64_t came_in(const SupervisorStatus& status) { return status["offered"] + status["adopted"]; }
+std::uint64_t entered(const SupervisorStatus& status) { return status["offered"] + status["adopted"]; }
 std::uint64_t reassigned(const SupervisorStatus& status) {
   return status["timed_out"] + status["node_gone"] + status["undelivered"] + status["given_back"];
 }
@@ -89,7 +89,7 @@ std::string report_text(const Json& report) {
 std::string prometheus_text(const SupervisorStatus& status) {
   process::PrometheusText out;
   out.counters("rodeo_supervisor_", "", dispatch::kDispatchCounters, status.counters);
-  out.counters("rodeo_supervisor_", "", kBooksCounters, status.counters);
+  out.counters("rodeo_supervisor_", "", kEventsCounters, status.counters);
   out.counters("rodeo_supervisor_", "", kNodesCounters, status.counters);
   out.counters("rodeo_supervisor_", "", kReadoutsCounters, status.counters);
   out.counters("rodeo_supervisor_", "", kOrphansCounters, status.counters);
@@ -149,9 +149,10 @@ std::vector<process::WatchedPart> watched_parts(const SupervisorStatus& status) 
   return parts;
 }
 
-SupervisorService::SupervisorService(const SupervisorPlan& plan)
-    : Service(facts_of(process::kSupervisor, plan, "the trigger is held, events under way are decided and cleared")),
-      settings_(plan.settings),
+SupervisorService::SupervisorService(const SupervisorConfiguration& configuration)
+    : Service(
+          facts_of(process::kSupervisor, configuration, "the trigger is held, events under way are decided and cleared")),
+      settings_(configuration.settings),
       run_number_(settings_.run_number) {}
 
 void SupervisorService::prepare() {
@@ -192,7 +193,7 @@ Json SupervisorService::report() const {
                                              {"seconds", shown_.seconds},
                                              {"condition", process::name_of(condition())}})},
                        {"stage", stage_name(shown_.stage)},
-                       {"events", Json::object({{"in", came_in(shown_)},
+                       {"events", Json::object({{"in", entered(shown_)},
                                                 {"accepted", shown_["accepted"]},
                                                 {"rejected", shown_["rejected"]},
                                                 {"debug", shown_["debug"]},
@@ -255,7 +256,7 @@ std::vector<std::string> SupervisorService::view_lines(double seconds, process::
   add(fmt::format("{}  run {}  {} {}", paint.bold("rodeo " + settings_.name), now.run_number, stage_name(now.stage),
                   process::clock_text(seconds)),
       {paint.dim(phase_ == Phase::running ? "   Ctrl-C ends it in order" : "")});
-  add(fmt::format("  events     {:>12}", rate(came_in(before), came_in(now))),
+  add(fmt::format("  events     {:>12}", rate(entered(before), entered(now))),
       {fmt::format("   decided {}", decided(now)), fmt::format("   accepted {}", now["accepted"]),
        fmt::format("   rejected {}", now["rejected"]), fmt::format("   debug {}", now["debug"]),
        fmt::format("   partial {}", now["partial"])});
@@ -284,7 +285,7 @@ std::vector<std::string> SupervisorService::view_lines(double seconds, process::
 std::string SupervisorService::view_line(double seconds) {
   const SupervisorStatus before = std::exchange(viewed_, shown_);
   const double span = seconds - std::exchange(viewed_s_, seconds);
-  const std::uint64_t more = came_in(shown_) - std::min(came_in(shown_), came_in(before));
+  const std::uint64_t more = entered(shown_) - std::min(entered(shown_), entered(before));
   return fmt::format("{}  events {}  accepted {}  rejected {}  debug {}  wait {}  at nodes {}  to clear {}  again {}",
                      process::clock_text(seconds),
                      base::format_quantity(span > 0 ? static_cast<double>(more) / span : 0, "/s"), shown_["accepted"],

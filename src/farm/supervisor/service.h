@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "farm/supervisor/plan.h"
+#include "farm/supervisor/configuration.h"
 #include "farm/supervisor/supervisor.h"
 #include "process/service.h"
 
@@ -19,7 +19,7 @@ std::vector<process::WatchedPart> watched_parts(const SupervisorStatus& status);
 
 class SupervisorService final : public process::Service {
  public:
-  explicit SupervisorService(const SupervisorPlan& plan);
+  explicit SupervisorService(const SupervisorConfiguration& configuration);
 
   /// Puts its service on the bus.
   void prepare() override;

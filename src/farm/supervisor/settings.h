@@ -1,4 +1,4 @@
-// The settings of a supervisor as plain values. A configuration gives them (farm/supervisor/plan.h), or a test sets them.
+// The settings of a supervisor as plain values. A configuration gives them (farm/supervisor/configuration.h), or a test sets them.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 #include "base/thread.h"
 #include "dispatch/node_choice.h"
-#include "farm/network_keys.h"
+#include "farm/network_settings.h"
 #include "process/stop_limit.h"
 
 namespace rodeo::farm {
@@ -43,15 +43,8 @@ struct SupervisorSettings {
   std::chrono::nanoseconds lumi_block{0};
   std::filesystem::path decisions = {};
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  NetworkKeys network = {};
+  NetworkSettings network = {};
   std::chrono::nanoseconds stop_limit = process::kStopLimit;  ///< Limit of the time from the command to stop to the end.
 };
-
-/// The keys of [farm.supervisor].
-struct SupervisorKeys : SupervisorSettings {
-  bool control = true;
-};
-
-const Settings<SupervisorKeys>& supervisor_settings();
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-// The supervisor of a farm: one thread that serves trigger, nodes, readouts and recorders, and keeps the books.
+// The supervisor of a farm: one thread that serves trigger, nodes, readouts and recorders, and keeps the events.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "farm/supervisor/books.h"
+#include "farm/supervisor/events.h"
 #include "farm/supervisor/nodes.h"
 #include "farm/supervisor/orphans.h"
 #include "farm/supervisor/readouts.h"
@@ -38,7 +38,7 @@ struct SupervisorStatus {
   Stage stage = Stage::idle;
   std::uint32_t run_number = 0;
   double seconds = 0;  ///< Duration of the run.
-  /// Counters of kDispatchCounters, kBooksCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters and the network.
+  /// Counters of kDispatchCounters, kEventsCounters, kNodesCounters, kReadoutsCounters, kOrphansCounters and the network.
   std::vector<NamedCounter> counters;
   std::uint64_t waiting = 0;    ///< Events that wait for a node.
   std::uint64_t assigned = 0;   ///< Events that nodes have.
@@ -84,18 +84,18 @@ class Supervisor {
 
  private:
   void run();
-  bool turn(std::uint64_t now_ns);
-  void move_on(std::uint64_t now_ns);
-  void found(std::uint32_t readout, std::uint64_t id);
+  bool step(std::uint64_t now_ns);
+  void update_stage(std::uint64_t now_ns);
+  void on_held(std::uint32_t readout, std::uint64_t id);
   void refuse(const Error& why, std::uint64_t now_ns);
-  void begin(std::uint64_t now_ns);
-  void enter(Stage stage, std::uint64_t now_ns);
+  void begin_run(std::uint64_t now_ns);
+  void enter_stage(Stage stage, std::uint64_t now_ns);
   std::uint16_t block_by_time(std::uint64_t now_ns) const;
-  void show(std::uint64_t now_ns);
+  void publish_status(std::uint64_t now_ns);
 
   const SupervisorSettings settings_;
   transport::Requester requester_;
-  Books books_;
+  Events events_;
   Nodes nodes_;
   Readouts readouts_;
   Orphans orphans_;

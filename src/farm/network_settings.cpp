@@ -1,9 +1,9 @@
-#include "farm/network_keys.h"
+#include "farm/network_settings.h"
 
 namespace rodeo::farm {
 
-const Settings<NetworkKeys>& network_keys() {
-  using N = NetworkKeys;
+const Settings<NetworkSettings>& network_settings() {
+  using N = NetworkSettings;
   static const Settings<N> settings{
       setting(&N::bus, "bus",
               "Directory in which services publish their addresses; on a shared file system if some run on other hosts. "

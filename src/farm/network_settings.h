@@ -10,7 +10,7 @@
 
 namespace rodeo::farm {
 
-struct NetworkKeys {
+struct NetworkSettings {
   std::filesystem::path bus = {};  ///< Empty: transport::default_bus().
   std::string address = "127.0.0.1";
   std::vector<std::string> providers = {};
@@ -19,6 +19,6 @@ struct NetworkKeys {
   std::uint32_t pages = 16;
 };
 
-const Settings<NetworkKeys>& network_keys();
+const Settings<NetworkSettings>& network_settings();
 
 }  // namespace rodeo::farm

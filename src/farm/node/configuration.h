@@ -1,4 +1,4 @@
-// Makes the plan of a filter node from a configuration.
+// The keys of a filter node, and the settings that a configuration gives to its process.
 #pragma once
 
 #include <expected>
@@ -20,14 +20,14 @@ struct NodeKeys : NodeSettings {
 
 const Settings<NodeKeys>& node_settings();  ///< [farm.node]
 
-struct NodePlan {
+struct NodeConfiguration {
   NodeSettings settings;
   bool control_socket = true;
   std::string metrics_listen;  ///< Empty: no metrics over HTTP.
   std::string configuration_sha256 = {};
 };
 
-/// The plan of a configuration that has [farm.node]. Returns all errors at once.
-std::expected<NodePlan, settings::ConfigurationErrors> plan_node(const settings::Configuration& configuration);
+/// Reads a configuration that has [farm.node]. Returns all errors at once.
+std::expected<NodeConfiguration, settings::ConfigurationErrors> configure_node(const settings::Configuration& configuration);
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-#include "farm/node/plan.h"
+#include "farm/node/configuration.h"
 
 #include "formats/fragment_request.h"
 #include "process/process_keys.h"
@@ -45,7 +45,7 @@ const Settings<NodeKeys>& node_settings() {
       setting(&N::event_checksum, "event_checksum", "Adler-32 over the payload of each event that is recorded."),
       setting(&N::idle, "idle", {{"sleep", IdlePolicy::sleep}, {"yield", IdlePolicy::yield}, {"spin", IdlePolicy::spin}},
               "What threads do when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
-      setting(&N::network, network_keys()),
+      setting(&N::network, network_settings()),
       setting(&N::control, "control",
               "Listens on a control socket in the runtime directory, for run control and `rodeo top`."),
       process::stop_limit_setting<N>(),
@@ -53,7 +53,8 @@ const Settings<NodeKeys>& node_settings() {
   return settings;
 }
 
-std::expected<NodePlan, settings::ConfigurationErrors> plan_node(const settings::Configuration& configuration) {
+std::expected<NodeConfiguration, settings::ConfigurationErrors> configure_node(
+    const settings::Configuration& configuration) {
   const settings::Table& node = *configuration.table("farm.node");
   const settings::Table& selection = *node.table("selection");
   const settings::Table& metrics = *node.table("metrics");
@@ -62,10 +63,11 @@ std::expected<NodePlan, settings::ConfigurationErrors> plan_node(const settings:
   process::refuse_bad_listen(metrics, errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   const NodeKeys keys = node_settings().read(node.parameters());
-  NodePlan plan{.settings = keys, .control_socket = keys.control, .metrics_listen = metrics.parameters().text("listen")};
-  plan.settings.selection = {.type = selection.type(), .parameters = selection.parameters(), .where = selection.where()};
-  plan.configuration_sha256 = settings::configuration_sha256(configuration);
-  return plan;
+  NodeConfiguration out{
+      .settings = keys, .control_socket = keys.control, .metrics_listen = metrics.parameters().text("listen")};
+  out.settings.selection = {.type = selection.type(), .parameters = selection.parameters(), .where = selection.where()};
+  out.configuration_sha256 = settings::configuration_sha256(configuration);
+  return out;
 }
 
 }  // namespace rodeo::farm

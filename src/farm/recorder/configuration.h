@@ -1,4 +1,4 @@
-// Makes the plan of a recorder process from a configuration.
+// The keys of a recorder, and the settings that a configuration gives to its process.
 #pragma once
 
 #include <expected>
@@ -16,16 +16,17 @@ struct RecorderKeys : RecorderSettings {
 };
 
 const Settings<RecorderKeys>& recorder_settings();  ///< [farm.recorder]
-const Settings<TargetKeys>& target_settings();      ///< [farm.recorder.target]
+const Settings<TargetSettings>& target_settings();  ///< [farm.recorder.target]
 
-struct RecorderPlan {
+struct RecorderConfiguration {
   RecorderSettings settings;
   bool control_socket = true;
   std::string metrics_listen;  ///< Empty: no metrics over HTTP.
   std::string configuration_sha256 = {};
 };
 
-/// The plan of a configuration that has [farm.recorder]. Returns all errors at once.
-std::expected<RecorderPlan, settings::ConfigurationErrors> plan_recorder(const settings::Configuration& configuration);
+/// Reads a configuration that has [farm.recorder]. Returns all errors at once.
+std::expected<RecorderConfiguration, settings::ConfigurationErrors> configure_recorder(
+    const settings::Configuration& configuration);
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-#include "farm/recorder/plan.h"
+#include "farm/recorder/configuration.h"
 
 #include "process/process_keys.h"
 #include "settings/effective.h"
@@ -7,9 +7,9 @@ namespace rodeo::farm {
 
 const Settings<RecorderKeys>& recorder_settings() {
   using R = RecorderKeys;
-  using F = FileKeys;
+  using F = FileSettings;
   constexpr SettingRules kBytes{.unit = Unit::bytes};
-  static const Settings<FileKeys> files{
+  static const Settings<FileSettings> files{
       setting(&F::directory, "directory",
               "Directory of the event files; made if it is missing. Each recorder needs its own: it recovers files that "
               "were left open there."),
@@ -46,7 +46,7 @@ const Settings<RecorderKeys>& recorder_settings() {
       setting(&R::run_number, "run_number", "Run that is recorded, unless run control gives it (--hold).",
               {.minimum = 1, .maximum = 0x7fffffff}),
       setting(&R::files, files),
-      setting(&R::network, network_keys()),
+      setting(&R::network, network_settings()),
       setting(&R::most_clients, "most_clients", "Filter nodes and supervisors that may be connected at a time.",
               {.minimum = 1, .maximum = 65535}),
       setting(&R::control, "control",
@@ -56,8 +56,8 @@ const Settings<RecorderKeys>& recorder_settings() {
   return settings;
 }
 
-const Settings<TargetKeys>& target_settings() {
-  using T = TargetKeys;
+const Settings<TargetSettings>& target_settings() {
+  using T = TargetSettings;
   static const Settings<T> settings{
       setting(&T::directory, "directory", "Closed files are copied to this directory. Empty: see copy_command."),
       setting(&T::copy_command, "copy_command",
@@ -77,7 +77,8 @@ const Settings<TargetKeys>& target_settings() {
   return settings;
 }
 
-std::expected<RecorderPlan, settings::ConfigurationErrors> plan_recorder(const settings::Configuration& configuration) {
+std::expected<RecorderConfiguration, settings::ConfigurationErrors> configure_recorder(
+    const settings::Configuration& configuration) {
   const settings::Table& recorder = *configuration.table("farm.recorder");
   const settings::Table& target = *recorder.table("target");
   const settings::Table& metrics = *recorder.table("metrics");
@@ -86,9 +87,10 @@ std::expected<RecorderPlan, settings::ConfigurationErrors> plan_recorder(const s
   process::refuse_other_than_plain_name(recorder, "project", errors);
   process::refuse_bad_listen(metrics, errors);
   const RecorderKeys keys = recorder_settings().read(recorder.parameters());
-  RecorderPlan plan{.settings = keys, .control_socket = keys.control, .metrics_listen = metrics.parameters().text("listen")};
-  plan.settings.target = target_settings().read(target.parameters());
-  const TargetKeys& to = plan.settings.target;
+  RecorderConfiguration out{
+      .settings = keys, .control_socket = keys.control, .metrics_listen = metrics.parameters().text("listen")};
+  out.settings.target = target_settings().read(target.parameters());
+  const TargetSettings& to = out.settings.target;
   if (!keys.files.payload.empty() && !formats::ProvableMark::parse(keys.files.payload))
     errors.push_back({"config.bad_value", "Rodeo does not know this `payload`", recorder.where(),
                       "as `rodeo data info` shows it: provable seed=1 crc=0"});
@@ -99,8 +101,8 @@ std::expected<RecorderPlan, settings::ConfigurationErrors> plan_recorder(const s
     errors.push_back(
         {"config.bad_value", "copy_command and checksum_command belong together", target.where(), "give both, or neither"});
   if (!errors.empty()) return std::unexpected(std::move(errors));
-  plan.configuration_sha256 = settings::configuration_sha256(configuration);
-  return plan;
+  out.configuration_sha256 = settings::configuration_sha256(configuration);
+  return out;
 }
 
 }  // namespace rodeo::farm

@@ -1,4 +1,4 @@
-// Ids that left the books recently. A report about such an id is late; it does not bring a new event.
+// Ids of events that were removed recently. A report about such an id is late; it does not bring a new event.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace rodeo::farm {
 
 /// Keeps the last `most` ids. Not thread-safe.
-class Lately {
+class RecentIds {
  public:
-  explicit Lately(std::uint32_t most) : table_(most), ids_(most) {}
+  explicit RecentIds(std::uint32_t most) : table_(most), ids_(most) {}
 
   bool has(std::uint64_t id) const { return table_.find(id) != dispatch::EventTable::kNone; }
   void add(std::uint64_t id) {

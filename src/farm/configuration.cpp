@@ -1,8 +1,8 @@
-#include "farm/setting_tables.h"
+#include "farm/configuration.h"
 
-#include "farm/node/plan.h"
-#include "farm/recorder/plan.h"
-#include "farm/supervisor/settings.h"
+#include "farm/node/configuration.h"
+#include "farm/recorder/configuration.h"
+#include "farm/supervisor/configuration.h"
 #include "process/process_keys.h"
 
 namespace rodeo::farm {
