@@ -8,10 +8,10 @@
 #include "cli/verbs.h"
 #include "emulator/configuration.h"
 #include "network/job.h"
-#include "process/control_tables.h"
+#include "process/control_configuration.h"
 #include "readout/library.h"
 #include "readout/plan.h"
-#include "router/plan.h"
+#include "router/configuration.h"
 #include "settings/configuration.h"
 #include "settings/effective.h"
 #include "settings/reference.h"
@@ -82,7 +82,7 @@ std::expected<Configuration, ConfigurationErrors> checked(const std::string& fil
     if (!made) errors.insert(errors.end(), made.error().begin(), made.error().end());
   };
   if (configuration->table("emulator") != nullptr) add(emulator::emulator_of(*configuration));
-  if (configuration->table("router") != nullptr) add(router::plan_router(*configuration));
+  if (configuration->table("router") != nullptr) add(router::configure_router(*configuration));
   if (configuration->table("farm.node") != nullptr) add(farm::configure_node(*configuration));
   if (configuration->table("farm.supervisor") != nullptr) add(farm::configure_supervisor(*configuration));
   if (configuration->table("farm.recorder") != nullptr) add(farm::configure_recorder(*configuration));

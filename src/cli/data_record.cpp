@@ -139,7 +139,7 @@ Result<ExitCode> record(const DataRecordOptions& options) {
   if (options.trigger_elink) settings.trigger_elink = static_cast<std::uint16_t>(*options.trigger_elink);
   const Parameters& keys = table.parameters();
   settings.ends = keys.has("events") ? keys.integer("events") != 0 : keys.has("loop") && !keys.boolean("loop");
-  process::outlive_listeners();
+  process::ignore_write_signals();
   const process::StopSignals signals;
   const std::uint64_t begin = base::steady_now_ns();
   std::optional<ProgressLine> line(std::in_place, "recording " + options.file, 0);

@@ -83,7 +83,7 @@ void remove_dead_sockets(const std::string& demo) {
     std::error_code ignored;
     if (entry->is_socket(ignored) && entry->path().filename().native().starts_with(demo)) left.push_back(entry->path());
   }
-  for (const auto& path : left) (void)process::somebody_listens(path);
+  for (const auto& path : left) (void)process::is_listening(path);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ void remove_dead_sockets(const std::string& demo) {
 Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, const DemoCard& card,
                                                     const DemoDirectory& directory,
                                                     const std::filesystem::path& configuration) {
-  process::outlive_listeners();
+  process::ignore_write_signals();
   const std::filesystem::path system = directory.path() / "system.toml";
   RODEO_TRY(write_text(system, system_text(options, card, directory, configuration.filename().string())));
   std::vector<std::string> arguments{system.string(), "--seconds", fmt::format("{}", options.seconds)};

@@ -100,7 +100,7 @@ class RunFiles {
 Result<ExitCode> record(const EventsRecordOptions& options) {
   EventSubscriber subscriber = RODEO_TRY(EventSubscriber::subscribe(options.from));
   RunFiles files(options.directory, subscriber.stream());
-  process::outlive_listeners();
+  process::ignore_write_signals();
   const process::StopSignals signals;
   Sample sample;
   std::uint64_t taken = 0;

@@ -9,11 +9,11 @@
 #include "farm/configuration.h"
 #include "network/job.h"
 #include "network/tables.h"
-#include "process/control_tables.h"
-#include "process/process_keys.h"
+#include "process/configuration.h"
+#include "process/control_configuration.h"
 #include "readout/library.h"
 #include "readout/setting_tables.h"
-#include "router/setting_tables.h"
+#include "router/configuration.h"
 #include "settings/toml_file.h"
 
 namespace rodeo::cli {
@@ -127,7 +127,7 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
   const auto configuration =
       RODEO_TRY(load_configuration(source, tables_for(source.file), library->registry(), library->plugins()));
   if (configuration.table("router") == nullptr) return nothing;
-  auto plan = RODEO_TRY(router::plan_router(configuration));
+  auto plan = RODEO_TRY(router::configure_router(configuration));
   return LoadedRouter{std::move(library), std::move(plan)};
 }
 

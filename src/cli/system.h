@@ -11,7 +11,7 @@
 #include "farm/recorder/configuration.h"
 #include "farm/supervisor/configuration.h"
 #include "readout/plan.h"
-#include "router/plan.h"
+#include "router/configuration.h"
 #include "settings/configuration.h"
 #include "settings/json.h"
 
@@ -38,7 +38,7 @@ std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(con
 /// The plan for `rodeo route`, with the library of its input.
 struct LoadedRouter {
   std::unique_ptr<readout::Library> library;
-  router::RouterPlan plan;
+  router::RouterConfiguration plan;
 };
 
 /// Returns all errors at once; config.missing_key without [router].

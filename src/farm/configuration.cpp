@@ -3,7 +3,7 @@
 #include "farm/node/configuration.h"
 #include "farm/recorder/configuration.h"
 #include "farm/supervisor/configuration.h"
-#include "process/process_keys.h"
+#include "process/configuration.h"
 
 namespace rodeo::farm {
 

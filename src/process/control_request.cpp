@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::chrono::milliseconds kReplyTime{5000};
 
-struct Listening {
+struct ListeningProcesses {
   std::vector<std::string> names;
   std::optional<std::filesystem::path> forbidden;  ///< a path that this user may not read
 };
 
 /// The processes that listen. Removes the sockets of dead ones.
-Listening listening(const ProcessKind& kind) {
-  Listening found;
+ListeningProcesses listening_processes(const ProcessKind& kind) {
+  ListeningProcesses found;
   std::vector<std::filesystem::path> sockets;
   std::error_code failure;
   const std::filesystem::path directory = base::runtime_directory_name();
@@ -39,7 +39,7 @@ Listening listening(const ProcessKind& kind) {
   for (const auto& socket : sockets) {
     if (::access(socket.c_str(), W_OK) != 0 && errno == EACCES) {
       found.forbidden = socket;
-    } else if (somebody_listens(socket)) {
+    } else if (is_listening(socket)) {
       found.names.push_back(socket.stem().string());
     }
   }
@@ -47,9 +47,9 @@ Listening listening(const ProcessKind& kind) {
   return found;
 }
 
-Result<std::string> one_name(const ProcessKind& kind, const std::string& name) {
+Result<std::string> resolve_name(const ProcessKind& kind, const std::string& name) {
   if (!name.empty()) return name;
-  const auto [names, forbidden] = listening(kind);
+  const auto [names, forbidden] = listening_processes(kind);
   if (names.size() == 1) return names.front();
   if (names.empty() && forbidden) {
     return std::unexpected(Error{
@@ -93,7 +93,7 @@ std::string text_of(const Json& object, std::string_view key) {
 }
 
 Result<Json> ask_process(const ProcessKind& kind, const std::string& name, const Json& request) {
-  const std::string known = RODEO_TRY(one_name(kind, name));
+  const std::string known = RODEO_TRY(resolve_name(kind, name));
   const std::string who = fmt::format("{} `{}`", kind.name, known);
   const auto socket = RODEO_TRY(base::runtime_socket(kind.socket_of(known)));
   const std::string line = RODEO_TRY_WITHIN(ask(socket, request.dump(0), kReplyTime), who);

@@ -232,21 +232,21 @@ std::string host_metrics(std::span<const std::string> directories, const fs::pat
        [](const Space& one) { return one.free; });
 
   const auto interfaces = parse_interfaces(text_of_file(root / "proc/net/dev").value_or(""));
-  struct What {
+  struct Metric {
     const char* name;
     const char* help;
-    std::uint64_t InterfaceCounts::Way::* value;
+    std::uint64_t InterfaceCounts::Direction::* value;
   };
-  using Way = InterfaceCounts::Way;
-  for (const What& what :
-       {What{"bytes", "Bytes over a network interface", &Way::bytes}, What{"packets", "Network packets", &Way::packets},
-        What{"errors", "Damaged packets", &Way::errors},
-        What{"drops", "Packets dropped for lack of buffers", &Way::drops}}) {
-    for (const auto& [way, member] :
+  using Direction = InterfaceCounts::Direction;
+  for (const Metric& metric :
+       {Metric{"bytes", "Bytes over a network interface", &Direction::bytes},
+        Metric{"packets", "Network packets", &Direction::packets}, Metric{"errors", "Damaged packets", &Direction::errors},
+        Metric{"drops", "Packets dropped for lack of buffers", &Direction::drops}}) {
+    for (const auto& [direction, member] :
          {std::pair("received", &InterfaceCounts::received), std::pair("sent", &InterfaceCounts::sent)})
-      each(fmt::format("rodeo_host_network_{}_{}_total", way, what.name).c_str(), "counter",
-           fmt::format("{}, {}.", what.help, way).c_str(), interfaces, "interface", &InterfaceCounts::interface,
-           [&](const InterfaceCounts& one) { return (one.*member).*what.value; });
+      each(fmt::format("rodeo_host_network_{}_{}_total", direction, metric.name).c_str(), "counter",
+           fmt::format("{}, {}.", metric.help, direction).c_str(), interfaces, "interface", &InterfaceCounts::interface,
+           [&](const InterfaceCounts& one) { return (one.*member).*metric.value; });
   }
   each("rodeo_host_temperature_celsius", "gauge", "Sensor temperature.", temperatures(root), "sensor", &Temperature::sensor,
        [](const Temperature& one) { return one.celsius; });

@@ -43,12 +43,12 @@ struct DiskCounts {
 std::vector<DiskCounts> parse_disks(std::string_view text);
 
 struct InterfaceCounts {
-  struct Way {
+  struct Direction {
     std::uint64_t bytes = 0, packets = 0, errors = 0, drops = 0;
   };
   std::string interface;
-  Way received;
-  Way sent;
+  Direction received;
+  Direction sent;
 };
 /// /proc/net/dev
 std::vector<InterfaceCounts> parse_interfaces(std::string_view text);

@@ -108,8 +108,8 @@ Result<void> HttpServer::check(const std::string& listen) {
   return endpoint ? Result<void>{} : std::unexpected(endpoint.error());
 }
 
-struct HttpServer::Machinery {
-  Machinery(const std::string& listen, Answer given) : answer(std::move(given)), acceptor(context) {
+struct HttpServer::Impl {
+  Impl(const std::string& listen, Answer given) : answer(std::move(given)), acceptor(context) {
     const auto parsed = endpoint_of(listen);
     if (!parsed) throw SetupError(parsed.error());
     const tcp::endpoint& endpoint = *parsed;
@@ -136,7 +136,7 @@ struct HttpServer::Machinery {
     });
   }
 
-  ~Machinery() {
+  ~Impl() {
     context.stop();
     thread.join();
   }
@@ -165,11 +165,11 @@ struct HttpServer::Machinery {
 };
 
 HttpServer::HttpServer(const std::string& listen, Answer answer)
-    : machinery_(std::make_unique<Machinery>(listen, std::move(answer))) {}
+    : impl_(std::make_unique<Impl>(listen, std::move(answer))) {}
 HttpServer::~HttpServer() = default;
 
 std::string HttpServer::address() const {
-  const tcp::endpoint endpoint = machinery_->acceptor.local_endpoint();
+  const tcp::endpoint endpoint = impl_->acceptor.local_endpoint();
   return endpoint.address().is_v6() ? fmt::format("[{}]:{}", endpoint.address().to_string(), endpoint.port())
                                     : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
 }

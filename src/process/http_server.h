@@ -32,8 +32,8 @@ class HttpServer {
   std::string address() const;
 
  private:
-  struct Machinery;
-  std::unique_ptr<Machinery> machinery_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace rodeo::process

@@ -22,7 +22,7 @@ constexpr std::size_t kMostClients = 16;
 constexpr std::size_t kMostUnread = 1 << 20;  // limit for answers that a client has not read [bytes]
 
 /// The error for a listening process that does not answer: its state in the kernel, and what the user can do.
-Error silent(int socket, std::chrono::milliseconds patience) {
+Error no_answer_error(int socket, std::chrono::milliseconds patience) {
   ucred peer{};
   socklen_t size = sizeof peer;
   std::string stat;
@@ -125,7 +125,7 @@ void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::
   accept_clients();
 }
 
-bool somebody_listens(const std::filesystem::path& path) {
+bool is_listening(const std::filesystem::path& path) {
   if (base::has_listener(path)) return true;
   // Each process holds the lock beside its socket for as long as the socket exists.
   const auto lock = base::LockFile::acquire(path.native() + ".lock", base::LockedPart::whole(), {});
@@ -152,7 +152,7 @@ Result<std::string> ask(const std::filesystem::path& path, const std::string& li
   std::array<char, 4096> buffer{};
   base::ReceivedFds none;
   while (reply.empty() || reply.back() != '\n') {
-    if (!base::wait_for(socket->get(), POLLIN, deadline)) return refuse(silent(socket->get(), patience));
+    if (!base::wait_for(socket->get(), POLLIN, deadline)) return refuse(no_answer_error(socket->get(), patience));
     const base::IoResult got = base::receive_now(socket->get(), std::as_writable_bytes(std::span(buffer)), none);
     if (got.status == base::IoStatus::closed || got.status == base::IoStatus::failed)
       return unreachable("the process ended before it answered");

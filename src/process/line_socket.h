@@ -40,7 +40,7 @@ class LineServer {
 };
 
 /// True if a process listens at `path`. Removes the socket and the lock file of a dead process if it is certainly dead.
-bool somebody_listens(const std::filesystem::path& path);
+bool is_listening(const std::filesystem::path& path);
 
 /// The client's end: sends a line and returns the reply. Error "process.unreachable" (no process listens, or no complete
 /// answer within `patience`).

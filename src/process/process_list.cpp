@@ -32,7 +32,7 @@ std::optional<pid_t> listener_of(const fs::path& socket, std::chrono::millisecon
   return peer.pid;
 }
 
-void ask_one(const fs::path& socket, ListedProcess& process, std::chrono::milliseconds patience) {
+void ask_status(const fs::path& socket, ListedProcess& process, std::chrono::milliseconds patience) {
   process.pid = listener_of(socket, patience);
   const auto line = ask(socket, R"({"command":"status"})", patience);
   process.seen = std::chrono::steady_clock::now();
@@ -50,7 +50,7 @@ void ask_one(const fs::path& socket, ListedProcess& process, std::chrono::millis
     process.silent = text_of(*answer, "what");
     if (process.silent.empty()) process.silent = "its answer has no status";
   }
-  look_at_use(process);
+  read_usage(process);
 }
 
 std::vector<fs::path> sockets_in_runtime_directory() {
@@ -72,7 +72,7 @@ std::vector<ListedProcess> list_processes(std::chrono::milliseconds patience) {
   // A process with the socket of a readout is one, unless its status names another kind.
   for (const ProcessKind& kind : {kEmulator, kRouter, kReadout}) {
     for (const fs::path& file : files) {
-      if (file.extension() != kind.socket || !somebody_listens(file)) continue;
+      if (file.extension() != kind.socket || !is_listening(file)) continue;
       sockets.push_back(file);
       processes.emplace_back().name = file.stem().string();
       processes.back().kind = kind.name;
@@ -81,7 +81,7 @@ std::vector<ListedProcess> list_processes(std::chrono::milliseconds patience) {
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < sockets.size(); ++i)
-      threads.emplace_back([&, i] { ask_one(sockets[i], processes[i], patience); });
+      threads.emplace_back([&, i] { ask_status(sockets[i], processes[i], patience); });
   }
   return processes;
 }
@@ -89,15 +89,15 @@ std::vector<ListedProcess> list_processes(std::chrono::milliseconds patience) {
 std::vector<std::string> list_control_rooms() {
   std::vector<std::string> rooms;
   for (const fs::path& file : sockets_in_runtime_directory()) {
-    if (file.extension() == ".room" && somebody_listens(file)) rooms.push_back(file.stem().string());
+    if (file.extension() == ".room" && is_listening(file)) rooms.push_back(file.stem().string());
   }
   return rooms;
 }
 
-void look_at_use(ListedProcess& process) {
+void read_usage(ListedProcess& process) {
   if (!process.pid) return;
-  const fs::path place = fs::path("/proc") / std::to_string(*process.pid);
-  std::ifstream stat_file(place / "stat");
+  const fs::path directory = fs::path("/proc") / std::to_string(*process.pid);
+  std::ifstream stat_file(directory / "stat");
   const std::string text(std::istreambuf_iterator<char>(stat_file), {});
   // The name of a process is in parentheses and may contain any character. Numbers follow it (proc(5)).
   if (const std::size_t end = text.rfind(')'); end != std::string::npos) {
@@ -110,7 +110,7 @@ void look_at_use(ListedProcess& process) {
     if (rest >> user >> system)
       process.cpu_seconds = (user + system) / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
   }
-  std::ifstream memory(place / "statm");
+  std::ifstream memory(directory / "statm");
   std::uint64_t size = 0;
   std::uint64_t resident = 0;
   if (memory >> size >> resident)

@@ -35,6 +35,6 @@ std::vector<ListedProcess> list_processes(std::chrono::milliseconds patience);
 std::vector<std::string> list_control_rooms();
 
 /// Sets CPU time and memory from /proc/PID/stat and statm; 0 for a process that has ended.
-void look_at_use(ListedProcess& process);
+void read_usage(ListedProcess& process);
 
 }  // namespace rodeo::process

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds kQueryTime{30};
 
-std::unexpected<Error> bad(std::string what) {
+std::unexpected<Error> query_error(std::string what) {
   return std::unexpected(Error{"process.prometheus", std::move(what), "", "try the query in the server's own page"});
 }
 
@@ -39,23 +39,24 @@ Result<std::vector<TimeSeries>> query_prometheus(const std::string& server, cons
                                          kQueryTime));
   auto series = parse_range_answer(answer.body);
   if (!series && answer.status != 200 && answer.status != 400)
-    return bad(fmt::format("{} answers with status {}", server, answer.status));
+    return query_error(fmt::format("{} answers with status {}", server, answer.status));
   return series;
 }
 
 Result<std::vector<TimeSeries>> parse_range_answer(const std::string& body) {
   const auto json = Json::parse(body);
-  if (!json) return bad("the answer is not JSON: " + body.substr(0, 100));
+  if (!json) return query_error("the answer is not JSON: " + body.substr(0, 100));
   const Json* status = json->find("status");
   if (status == nullptr || status->string() != "success") {
     const Json* why = json->find("error");
-    return bad(why != nullptr ? "the server refuses the query: " + why->string() : "the answer is not from Prometheus");
+    return query_error(why != nullptr ? "the server refuses the query: " + why->string()
+                                      : "the answer is not from Prometheus");
   }
   const Json* data = json->find("data");
   const Json* result = data != nullptr ? data->find("result") : nullptr;
   const Json* type = data != nullptr ? data->find("resultType") : nullptr;
   if (result == nullptr || !result->is_array() || type == nullptr || type->string() != "matrix")
-    return bad("the answer has no matrix of series");
+    return query_error("the answer has no matrix of series");
   std::vector<TimeSeries> all;
   for (const Json& one : result->elements()) {
     TimeSeries series;
@@ -63,10 +64,10 @@ Result<std::vector<TimeSeries>> parse_range_answer(const std::string& body) {
       for (const auto& [name, value] : labels->members()) series.labels.emplace_back(name, value.string());
     }
     const Json* values = one.find("values");
-    if (values == nullptr) return bad("a series has no values");
+    if (values == nullptr) return query_error("a series has no values");
     for (const Json& pair : values->elements()) {
       const auto value = pair.elements().size() == 2 ? value_of(pair.elements()[1]) : std::nullopt;
-      if (!value) return bad("a sample is not a time and a value");
+      if (!value) return query_error("a sample is not a time and a value");
       series.samples.emplace_back(pair.elements()[0].number(), *value);
     }
     all.push_back(std::move(series));

@@ -40,18 +40,18 @@ struct ServiceFacts {
 };
 
 /// The facts of a plan. `ending` tells the user what stop() does.
-template <typename Plan>
-ServiceFacts facts_of(const ProcessKind& kind, const Plan& plan, std::string_view ending) {
+template <typename Configuration>
+ServiceFacts facts_of(const ProcessKind& kind, const Configuration& configuration, std::string_view ending) {
   return {.kind = kind,
-          .name = plan.settings.name,
-          .configuration_sha256 = plan.configuration_sha256,
-          .control_socket = plan.control_socket,
-          .metrics_listen = plan.metrics_listen,
-          .stop_limit = plan.settings.stop_limit,
+          .name = configuration.settings.name,
+          .configuration_sha256 = configuration.configuration_sha256,
+          .control_socket = configuration.control_socket,
+          .metrics_listen = configuration.metrics_listen,
+          .stop_limit = configuration.settings.stop_limit,
           .ending = std::string(ending)};
 }
 
-/// One thread calls all functions, in this order: prepare; hold and take_run, if the process is held; start; step until the
+/// One thread calls all functions, in this order: prepare; hold and set_run, if the process is held; start; step until the
 /// phase is stopped; conclude.
 class Service {
  public:
@@ -69,10 +69,10 @@ class Service {
 
   /// Makes everything that the run needs. Throws SetupError.
   virtual void prepare() = 0;
-  /// Waits for take_run() from now on.
+  /// Waits for set_run() from now on.
   virtual void hold() {}
   /// Takes a run from the request that starts it. If it returns an error or throws, the service waits for another run.
-  virtual Result<void> take_run(std::uint32_t, const Json&) { return {}; }
+  virtual Result<void> set_run(std::uint32_t, const Json&) { return {}; }
   /// Throws SetupError: the process must end.
   virtual void start() = 0;
   /// Advances the run, some twenty times a second. Throws SetupError: the process must end, without a report.

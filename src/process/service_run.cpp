@@ -53,19 +53,19 @@ class ServiceRun::Metrics {
 
   /// Throws SetupError: process.http.
   Metrics(const ServiceFacts& facts, Text text)
-      : text_(std::move(text)),
-        server_(facts.metrics_listen,
-                metrics_answer([this, directories = facts.directories] { return last()() + host_metrics(directories); })) {
+      : text_(std::move(text)), server_(facts.metrics_listen, metrics_answer([this, directories = facts.directories] {
+                                          return last_text()() + host_metrics(directories);
+                                        })) {
     std::fprintf(stderr, "metrics at http://%s/metrics\n", server_.address().c_str());
   }
 
-  void show(Text text) {
+  void set_text(Text text) {
     const std::lock_guard lock(mutex_);
     text_ = std::move(text);
   }
 
  private:
-  Text last() {
+  Text last_text() {
     const std::lock_guard lock(mutex_);
     return text_;
   }
@@ -77,7 +77,7 @@ class ServiceRun::Metrics {
 
 ServiceRun::ServiceRun(std::unique_ptr<Service> service, Options options)
     : options_(std::move(options)),
-      last_resort_(service->facts().stop_limit, service->facts().name),
+      kill_timer_(service->facts().stop_limit, service->facts().name),
       service_(std::move(service)),
       launched_utc_ns_(utc_now_ns()),
       held_(options_.hold),
@@ -93,7 +93,7 @@ Result<ExitCode> ServiceRun::run() {
     return std::unexpected(Error{
         "cli.usage", fmt::format("--hold: this {} has no control socket, so it cannot receive its run", facts.kind.name),
         fmt::format("{}.control", facts.kind.table), "leave `control = false` out, or --hold"});
-  outlive_listeners();
+  ignore_write_signals();
   if (facts.control_socket) server_.emplace(RODEO_TRY(base::runtime_socket(facts.kind.socket_of(facts.name))));
   LineServer* const control = server_ ? &*server_ : nullptr;
   // A signal after the end of the run must not prevent the report.
@@ -102,12 +102,12 @@ Result<ExitCode> ServiceRun::run() {
   prepare(control);
   if (!signals) signals.emplace();
   if (!facts.metrics_listen.empty()) metrics_ = std::make_unique<Metrics>(facts, service_->metrics());
-  if (!left_) (void)run_in_order(control);
-  if (left_) {
+  if (!ended_without_run_) (void)run_in_order(control);
+  if (ended_without_run_) {
     std::fprintf(stderr, "%s has ended; no run was started\n", facts.name.c_str());
     return ExitCode::done;
   }
-  say_messages();
+  show_messages();
   const bool aborted = service_->phase() != Phase::stopped;
   Service::Report report = service_->conclude(aborted);
   const Result<void> written = options_.write(report);
@@ -142,22 +142,22 @@ ServiceRun::Ended ServiceRun::run_in_order(LineServer* control) {
     service_->hold();
     view_.say(facts.name + " is ready, and waits for its run");
   } else {
-    begin();
+    start_run();
   }
-  bool told_to_stop = false;
-  bool told_to_wait = false;
+  bool stop_shown = false;
+  bool wait_shown = false;
   do {
     if (control != nullptr) {
       control->serve(service_->pause(), [&](const std::string& line) { return answer(line); });
     } else {
       std::this_thread::sleep_for(service_->pause());
     }
-    if (signals.stop_requested() && !told_to_stop) {
-      told_to_stop = true;
+    if (signals.stop_requested() && !stop_shown) {
+      stop_shown = true;
       view_.say("ending the run in order: " + facts.ending);
       stop();
-    } else if (signals.asked_again() && !told_to_wait) {
-      told_to_wait = true;
+    } else if (signals.stop_requested_again() && !wait_shown) {
+      wait_shown = true;
       view_.say("still ending the run in order; a third Ctrl-C aborts it, and " + facts.aborted);
     }
     const std::uint64_t now_ns = base::steady_now_ns();
@@ -167,7 +167,7 @@ ServiceRun::Ended ServiceRun::run_in_order(LineServer* control) {
       return Ended::in_order;
     }
     if (!in_time) {
-      say_not_ended();
+      fail_at_limit();
       view_.finish();
       return Ended::by_limit;
     }
@@ -178,9 +178,9 @@ ServiceRun::Ended ServiceRun::run_in_order(LineServer* control) {
 
 /// False once the stop limit is over. Shortly before, the service gives up what waits.
 bool ServiceRun::end_within_limit(std::uint64_t now_ns) {
-  if (asked_ || service_->stopping()) {
+  if (stop_requested_ || service_->stopping()) {
     limit_.begin(now_ns);
-    last_resort_.begin();
+    kill_timer_.begin();
   }
   if (limit_.gives_up(now_ns) && !std::exchange(gave_up_, true)) {
     view_.say(fmt::format("the run has not ended; its limit is {:g} s (stop_limit): what waits is given up and counted",
@@ -190,7 +190,7 @@ bool ServiceRun::end_within_limit(std::uint64_t now_ns) {
   return !limit_.over(now_ns);
 }
 
-void ServiceRun::say_not_ended() {
+void ServiceRun::fail_at_limit() {
   const ServiceFacts& facts = service_->facts();
   const double limit_s = seconds_of(facts.stop_limit);
   view_.say(fmt::format("the run did not end within {:g} s (stop_limit): it is aborted, and {}", limit_s, facts.aborted));
@@ -201,16 +201,16 @@ void ServiceRun::say_not_ended() {
 
 bool ServiceRun::step() {
   if (failure_) throw SetupError(*failure_);
-  if (left_) return false;
+  if (ended_without_run_) return false;
   service_->step();
   const std::uint64_t now_ns = base::steady_now_ns();
-  say_messages();
-  if (now_ns - looked_ns_ >= kWatchNs) {
-    looked_ns_ = now_ns;
-    watchdog_.look(service_->watched(), now_ns);
+  show_messages();
+  if (now_ns - watched_ns_ >= kWatchNs) {
+    watched_ns_ = now_ns;
+    watchdog_.check(service_->watched(), now_ns);
     for (const std::string& message : watchdog_.take_messages()) view_.say(message);
   }
-  if (metrics_) metrics_->show(service_->metrics());
+  if (metrics_) metrics_->set_text(service_->metrics());
   if (!held_) {
     const double seconds = static_cast<double>(now_ns - start_ns_) * 1e-9;
     if (options_.seconds && service_->seconds(seconds) >= *options_.seconds) stop();
@@ -221,24 +221,24 @@ bool ServiceRun::step() {
   return service_->phase() != Phase::stopped;
 }
 
-void ServiceRun::say_messages() {
+void ServiceRun::show_messages() {
   for (const std::string& message : service_->take_messages()) view_.say(message);
 }
 
-void ServiceRun::begin() {
+void ServiceRun::start_run() {
   held_ = false;
   start_ns_ = base::steady_now_ns();
   service_->start();
 }
 
 void ServiceRun::stop() {
-  asked_ = true;
-  if (held_) left_ = true;
+  stop_requested_ = true;
+  if (held_) ended_without_run_ = true;
   if (!launching_) service_->stop();
 }
 
-Result<void> ServiceRun::take_run_and_start(const Json& request) {
-  if (!held_ || left_)
+Result<void> ServiceRun::start_held_run(const Json& request) {
+  if (!held_ || ended_without_run_)
     return std::unexpected(Error{"process.not_ready",
                                  fmt::format("it is {}; it starts only once", life_phase(service_->phase())), "",
                                  "a process launched with --hold waits for its start"});
@@ -251,9 +251,9 @@ Result<void> ServiceRun::take_run_and_start(const Json& request) {
                                      : fmt::format("the run has the configuration {}, this process has {}", wanted, mine),
                                  "", "ask for its status, or end it and launch it with the run's configuration"});
   const auto number = RODEO_TRY(run_number_of(request));
-  RODEO_TRY(service_->take_run(number, request));
+  RODEO_TRY(service_->set_run(number, request));
   try {
-    begin();
+    start_run();
     return {};
   } catch (const SetupError& error) {
     failure_ = error.error();
@@ -288,7 +288,7 @@ std::string ServiceRun::answer(const std::string& line) {
     }
     if (launching_) return refusal({"process.not_ready", "it is being launched", "", "ask its status until it is ready"});
     if (command == "start" && facts.kind.one_run) {
-      if (const auto started = take_run_and_start(request); !started) return refusal(started.error());
+      if (const auto started = start_held_run(request); !started) return refusal(started.error());
       return reply(Json::object({{"run", *request.find("run")}, {"phase", phase_name(Phase::running)}}));
     }
     if (auto more = service_->command(command, request)) return *more ? reply(std::move(**more)) : refusal(more->error());

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "process/last_resort.h"
+#include "process/kill_timer.h"
 #include "process/line_socket.h"
 #include "process/live_view.h"
 #include "process/service.h"
@@ -47,35 +47,35 @@ class ServiceRun {
   /// The answer to one line on the control socket.
   std::string answer(const std::string& line);
 
-  bool left() const { return left_; }                               ///< the process was held, and ends without a run
+  bool ended_without_run() const { return ended_without_run_; }     ///< the process was held, and ends without a run
   const std::optional<Error>& failure() const { return failure_; }  ///< the error of a failed start; the process must end
 
  private:
   class Metrics;
 
   Json status(const Json& request);
-  Result<void> take_run_and_start(const Json& request);
-  void begin();
+  Result<void> start_held_run(const Json& request);
+  void start_run();
   void stop();
   bool step();
   bool end_within_limit(std::uint64_t now_ns);
-  void say_messages();
-  void say_not_ended();
+  void show_messages();
+  void fail_at_limit();
 
   const Options options_;
-  LastResort last_resort_;            // outlives the service
+  KillTimer kill_timer_;              // outlives the service
   std::optional<LineServer> server_;  // outlives the service: the process keeps its name to the end
   const std::unique_ptr<Service> service_;
   const std::uint64_t launched_utc_ns_;
   std::optional<Json> launching_;  // the answer to `status` during prepare()
   bool held_;                      // the service waits for its run
-  std::atomic<bool> left_{false};
-  bool asked_ = false;  // a signal, a request or --seconds asked for the end
+  std::atomic<bool> ended_without_run_{false};
+  bool stop_requested_ = false;  // a signal, a request or --seconds asked for the end
   bool gave_up_ = false;
   std::optional<Error> failure_;
   StopLimit limit_;
   std::uint64_t start_ns_ = 0;
-  std::uint64_t looked_ns_ = 0;
+  std::uint64_t watched_ns_ = 0;
   Watchdog watchdog_;
   LiveView view_;
   std::unique_ptr<Metrics> metrics_;

@@ -52,7 +52,7 @@ DefaultSignals::~DefaultSignals() {
   if (g_depth > 0) count_signals();
 }
 
-void outlive_listeners() {
+void ignore_write_signals() {
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 }
 

@@ -16,7 +16,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   bool stop_requested() const { return count() >= 1; }
-  bool asked_again() const { return count() >= 2; }
+  bool stop_requested_again() const { return count() >= 2; }
   bool abort_requested() const { return count() >= 3; }
 
  private:
@@ -36,6 +36,6 @@ class DefaultSignals {
 /// For processes that have a run: call once at the start. A closed stderr or stdout (the `tee` behind a pipe ends by the
 /// same Ctrl-C) or a file at its size limit then does not end the process (SIGPIPE, SIGXFSZ). The write fails, which is
 /// ignored or is an error of that file.
-void outlive_listeners();
+void ignore_write_signals();
 
 }  // namespace rodeo::process

@@ -32,7 +32,7 @@ class Watchdog {
   explicit Watchdog(std::uint64_t limit_ns = kLimitNs) : limit_ns_(limit_ns) {}
 
   /// Call some times a second, with all parts. A part that is not in the list any more is forgotten.
-  void look(std::span<const WatchedPart> parts, std::uint64_t now_ns);
+  void check(std::span<const WatchedPart> parts, std::uint64_t now_ns);
 
   /// The standing parts, as of the last look.
   const std::vector<StandingPart>& standing() const { return standing_; }
@@ -41,15 +41,15 @@ class Watchdog {
   std::vector<std::string> take_messages();
 
  private:
-  struct Seen {
+  struct PartState {
     std::uint64_t progress = 0;
     std::uint64_t since_ns = 0;
-    bool told = false;
-    bool there = false;
+    bool reported = false;
+    bool present = false;
   };
 
   const std::uint64_t limit_ns_;
-  std::map<std::string, Seen> seen_;
+  std::map<std::string, PartState> parts_;
   std::vector<StandingPart> standing_;
   std::vector<std::string> messages_;
 };

@@ -163,12 +163,12 @@ void Application::hold() {
   if (phase() == Phase::prepared) phase_ = Phase::ready;
 }
 
-void Application::take_run(std::uint32_t number, std::uint32_t type) {
+void Application::set_run(std::uint32_t number, std::uint32_t type) {
   RunInfo run = settings_.run;
   run.run_number = number;
   run.run_type = type;
   for (const auto& consumer : consumers_) {
-    if (auto* const aware = dynamic_cast<RunAware*>(consumer.get())) aware->take_run(run);
+    if (auto* const aware = dynamic_cast<RunAware*>(consumer.get())) aware->set_run(run);
   }
   settings_.run = run;
   set_run_info(std::move(run));

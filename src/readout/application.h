@@ -38,12 +38,12 @@ class Application {
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
-  /// Waits for take_run() and start(): components exist and the input is open, but the run is not known. Before start().
+  /// Waits for set_run() and start(): components exist and the input is open, but the run is not known. Before start().
   void hold();
 
   /// Replaces the run of the settings. Only in the phase ready. Throws SetupError if a consumer refuses the run, for example
   /// because files of this run exist; the application can then take another run.
-  void take_run(std::uint32_t number, std::uint32_t type);
+  void set_run(std::uint32_t number, std::uint32_t type);
 
   /// Starts the consumers in list order, then the builders, then the input. Once, in the phase prepared or ready. Throws
   /// SetupError if a component cannot start: it stops the components that have started, and the application can then only be

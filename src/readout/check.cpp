@@ -19,7 +19,7 @@
 #include "input/event_file_input.h"
 #include "input/file_input.h"
 #include "input/generator_settings.h"
-#include "process/process_keys.h"
+#include "process/configuration.h"
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/consumer/fragment_publisher.h"

@@ -12,7 +12,7 @@
 #include "formats/rdh.h"
 #include "input/card_ids.h"
 #include "input/generator_settings.h"
-#include "process/process_keys.h"
+#include "process/configuration.h"
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/check.h"

@@ -44,11 +44,11 @@ formats::EventFrameSettings event_frame_settings(const RunInfo& run) {
   const formats::StreamTag tag{.name = run.stream_name, .type = run.stream_type};
   formats::EventFrameSettings frame{
       .source_id = run.source_id, .lumi_block = run.lumi_block, .stream_tags = formats::encode_stream_tags({&tag, 1})};
-  set_run(frame, run);
+  apply_run(frame, run);
   return frame;
 }
 
-void set_run(formats::EventFrameSettings& frame, const RunInfo& run) {
+void apply_run(formats::EventFrameSettings& frame, const RunInfo& run) {
   frame.run_number = run.run_number;
   frame.run_type = run.run_type | (run.emulated ? formats::run_type::kSimulation : 0);
 }

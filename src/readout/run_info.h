@@ -43,18 +43,18 @@ const RunInfo& run_info();
 void found_frame_phase(std::uint32_t phase);
 std::optional<std::uint32_t> frame_phase();
 
-/// A consumer that must know the run. If the run was not known at construction, take_run() follows before start().
+/// A consumer that must know the run. If the run was not known at construction, set_run() follows before start().
 class RunAware {
  public:
   virtual ~RunAware() = default;
   /// Throws SetupError if the consumer refuses the run; the consumer then keeps its old run.
-  virtual void take_run(const RunInfo& run) = 0;
+  virtual void set_run(const RunInfo& run) = 0;
 };
 
 /// The run's data for every event header, with the default checksums.
 formats::EventFrameSettings event_frame_settings(const RunInfo& run);
 /// Sets run number and run type only.
-void set_run(formats::EventFrameSettings& frame, const RunInfo& run);
+void apply_run(formats::EventFrameSettings& frame, const RunInfo& run);
 
 /// The time of a fragment's event: equal for all consumers. Any thread.
 formats::EventStamp event_stamp(const Fragment& fragment);

@@ -76,9 +76,9 @@ void ReadoutService::hold() {
   application_->hold();
 }
 
-Result<void> ReadoutService::take_run(std::uint32_t number, const Json& request) {
+Result<void> ReadoutService::set_run(std::uint32_t number, const Json& request) {
   const auto type = RODEO_TRY(run_type_of(request));
-  application_->take_run(number, type.value_or(settings().run.run_type));
+  application_->set_run(number, type.value_or(settings().run.run_type));
   return {};
 }
 

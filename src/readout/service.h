@@ -35,7 +35,7 @@ class ReadoutService final : public process::Service {
 
   void prepare() override;
   void hold() override;
-  Result<void> take_run(std::uint32_t number, const Json& request) override;
+  Result<void> set_run(std::uint32_t number, const Json& request) override;
   void start() override;
   void step() override;
   void stop() override { application_->stop(); }

@@ -1,6 +1,6 @@
 #include "readout/setting_tables.h"
 
-#include "process/process_keys.h"
+#include "process/configuration.h"
 
 namespace rodeo::readout {
 

@@ -24,14 +24,14 @@ Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const tran
       links_(links.begin(), links.end()),
       grace_ns_(static_cast<std::uint64_t>(publisher.grace.count())),
       stream_(std::move(stream)),
-      publisher_(with_own_losses(publisher), links, settings_.trigger_list),
+      publisher_(add_own_losses(publisher), links, settings_.trigger_list),
       wanted_(links.size(), grace_ns_),
-      waits_(settings_.waits),
-      subscribed_(!settings_.waits) {}
+      waiting_for_subscribers_(settings_.wait_for_subscribers),
+      subscribed_(!settings_.wait_for_subscribers) {}
 
 Reader::~Reader() { join(); }
 
-transport::PublisherSettings Reader::with_own_losses(transport::PublisherSettings publisher) const {
+transport::PublisherSettings Reader::add_own_losses(transport::PublisherSettings publisher) const {
   publisher.losses = [this, before = std::move(publisher.losses)] {
     std::vector<NamedCounter> losses{{name_ + "_not_taken", counters_.read(ReaderCounter::not_taken)}};
     if (before) std::ranges::copy(before(), std::back_inserter(losses));
@@ -55,7 +55,7 @@ void Reader::run() {
   try {
     read();
     stream_ended_.store(true, std::memory_order_release);
-    send_what_is_left();
+    send_remaining();
   } catch (const std::exception& error) {
     const std::lock_guard lock(failure_mutex_);
     failure_ = fmt::format("{}: {}", name_, error.what());
@@ -70,12 +70,12 @@ void Reader::read() {
   Page* page = nullptr;
   std::uint64_t clock_ns = stream_->clock_ns();
   std::uint64_t now_ns = base::steady_now_ns();
-  std::uint64_t moved_ns = now_ns;
+  std::uint64_t progress_ns = now_ns;
   bool empty = false;
   for (;;) {
-    bool moved = false;
+    bool progressed = false;
     if (page == nullptr) {
-      tell_what_is_wanted(now_ns, empty);
+      update_wanted_links(now_ns, empty);
       const PollStatus status = stream_->poll(page);
       empty = status == PollStatus::empty;
       counters_.add(ReaderCounter::polls);
@@ -91,16 +91,16 @@ void Reader::read() {
     if (page != nullptr && publish(*page, now_ns)) {
       page->drop();
       page = nullptr;
-      moved = true;
+      progressed = true;
     }
     if (page == nullptr) clock_ns = stream_->clock_ns();
     publisher_.progress(now_ns, clock_ns);
-    if (waits_.load(std::memory_order_relaxed))
+    if (waiting_for_subscribers_.load(std::memory_order_relaxed))
       subscribed_.store(publisher_.all_links_subscribed(), std::memory_order_release);
-    moved ? backoff.reset() : backoff.idle();
-    if (moved || !told_to_give_up_.load(std::memory_order_relaxed)) {
-      moved_ns = now_ns;
-    } else if (now_ns - moved_ns > kLastPatienceNs) {
+    progressed ? backoff.reset() : backoff.idle();
+    if (progressed || !give_up_requested_.load(std::memory_order_relaxed)) {
+      progress_ns = now_ns;
+    } else if (now_ns - progress_ns > kLastPatienceNs) {
       return;
     }
   }
@@ -108,14 +108,14 @@ void Reader::read() {
 
 /// Tells the stream which links have a subscriber; a stream may drop the data of other links before decoding. `empty`: the
 /// last poll had no page.
-void Reader::tell_what_is_wanted(std::uint64_t now_ns, bool empty) {
+void Reader::update_wanted_links(std::uint64_t now_ns, bool empty) {
   const auto wanted = [this](LinkIndex link) { return publisher_.wanted(link); };
-  const auto tell = [this](LinkIndex link, bool is_wanted) { stream_->want(link, is_wanted); };
-  wanted_.polled(empty, now_ns, wanted, tell);
+  const auto set_wanted = [this](LinkIndex link, bool is_wanted) { stream_->want(link, is_wanted); };
+  wanted_.on_poll(empty, now_ns, wanted, set_wanted);
   const std::uint64_t changes = publisher_.wanted_changes();
-  if (told_changes_ == changes) return;
-  told_changes_ = changes;
-  wanted_.change(now_ns, wanted, tell);
+  if (seen_changes_ == changes) return;
+  seen_changes_ = changes;
+  wanted_.on_change(now_ns, wanted, set_wanted);
 }
 
 /// True when the page is finished.
@@ -127,9 +127,10 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
   // The time starts when the run begins to end, or at the last progress: one page of the input may fill many pages of the
   // publisher.
   const std::uint64_t taken = publisher_.pages_taken();
-  if (refused_since_ns_ == 0 || taken != taken_ || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
-  taken_ = taken;
-  given_up_ = given_up_ || now_ns - refused_since_ns_ > grace_ns_ || told_to_give_up_.load(std::memory_order_relaxed);
+  if (refused_since_ns_ == 0 || taken != pages_taken_ || !ending_.load(std::memory_order_relaxed))
+    refused_since_ns_ = now_ns;
+  pages_taken_ = taken;
+  given_up_ = given_up_ || now_ns - refused_since_ns_ > grace_ns_ || give_up_requested_.load(std::memory_order_relaxed);
   if (given_up_) {
     const LinkTally given_up = publisher_.give_up(page.runs);
     counters_.add(ReaderCounter::not_taken, given_up.chunks);
@@ -139,19 +140,19 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
 }
 
 /// Runs until everything is taken, or until nothing was taken for `grace`.
-void Reader::send_what_is_left() {
+void Reader::send_remaining() {
   publisher_.end();
   base::Backoff backoff;
   std::uint64_t taken = publisher_.pages_taken();
-  std::uint64_t moved_ns = base::steady_now_ns();
+  std::uint64_t progress_ns = base::steady_now_ns();
   while (!publisher_.ended()) {
     const std::uint64_t now_ns = base::steady_now_ns();
     publisher_.progress(now_ns, stream_->clock_ns());
     if (const std::uint64_t now_taken = publisher_.pages_taken(); now_taken != taken) {
       taken = now_taken;
-      moved_ns = now_ns;
+      progress_ns = now_ns;
     }
-    if (now_ns - moved_ns > grace_ns_ || told_to_give_up_.load(std::memory_order_relaxed)) return;
+    if (now_ns - progress_ns > grace_ns_ || give_up_requested_.load(std::memory_order_relaxed)) return;
     backoff.idle();
   }
 }

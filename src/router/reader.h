@@ -26,7 +26,7 @@ class Reader {
     int cpu = -1;  ///< CPU to which the thread is pinned; negative: none
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     bool trigger_list = false;
-    bool waits = false;  ///< checks until every link has a subscriber
+    bool wait_for_subscribers = false;  ///< checks until every link has a subscriber
   };
 
   /// Listens, and enters itself on the bus. Throws SetupError, like Publisher.
@@ -39,13 +39,13 @@ class Reader {
   void join();
 
   /// Call it when the input starts: ends the check for subscribers.
-  void stop_waiting() { waits_.store(false, std::memory_order_relaxed); }
+  void stop_waiting() { waiting_for_subscribers_.store(false, std::memory_order_relaxed); }
 
   /// Call it when the run ends: the reader stops waiting for a subscriber that takes nothing for `grace`. Any thread may
   /// call it.
   void end() { ending_.store(true, std::memory_order_relaxed); }
   /// Stops waiting for subscribers, and counts the chunks that they have not taken. Any thread may call it.
-  void give_up() { told_to_give_up_.store(true, std::memory_order_relaxed); }
+  void give_up() { give_up_requested_.store(true, std::memory_order_relaxed); }
 
   // Any thread may call these functions at any time.
   bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }  ///< also true without `waits`
@@ -55,11 +55,11 @@ class Reader {
   ReaderStatus status() const;
 
  private:
-  transport::PublisherSettings with_own_losses(transport::PublisherSettings publisher) const;
+  transport::PublisherSettings add_own_losses(transport::PublisherSettings publisher) const;
   void run();
   void read();
-  void send_what_is_left();
-  void tell_what_is_wanted(std::uint64_t now_ns, bool empty);
+  void send_remaining();
+  void update_wanted_links(std::uint64_t now_ns, bool empty);
   bool publish(Page& page, std::uint64_t now_ns);
 
   const Settings settings_;
@@ -70,14 +70,14 @@ class Reader {
   transport::Publisher publisher_;
 
   base::CounterBlock<ReaderCounter> counters_;
-  std::optional<std::uint64_t> told_changes_;  ///< the publisher's wanted_changes() when `wanted_` was updated
+  std::optional<std::uint64_t> seen_changes_;  ///< the publisher's wanted_changes() when `wanted_` was updated
   WantedLinks wanted_;
   std::uint64_t refused_since_ns_ = 0;  ///< time of the first refusal of the current page; 0: the page was not refused
-  std::uint64_t taken_ = 0;             ///< pages_taken() at the last refusal
+  std::uint64_t pages_taken_ = 0;       ///< pages_taken() at the last refusal
   bool given_up_ = false;               ///< the subscriber takes nothing: its chunks are counted and dropped
   std::atomic<bool> ending_{false};
-  std::atomic<bool> told_to_give_up_{false};
-  std::atomic<bool> waits_;
+  std::atomic<bool> give_up_requested_{false};
+  std::atomic<bool> waiting_for_subscribers_;
   std::atomic<bool> subscribed_;
   std::atomic<bool> stream_ended_{false};
   std::atomic<bool> ended_{false};

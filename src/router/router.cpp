@@ -10,7 +10,7 @@
 #include "input/card_input.h"
 #include "input/chunk_limit.h"
 #include "input/losses.h"
-#include "process/process_keys.h"
+#include "process/configuration.h"
 #include "router/reader_cut.h"
 #include "router/subscriber_changes.h"
 
@@ -18,7 +18,7 @@ namespace rodeo::router {
 namespace {
 
 /// Returns the input that the factory made. An error gets the place of its table.
-std::unique_ptr<DataInput> input_of(const InputSettings& settings, const base::ComponentRegistry& registry) {
+std::unique_ptr<DataInput> make_input(const InputSettings& settings, const base::ComponentRegistry& registry) {
   auto made = registry.make_input(settings.type, settings.parameters);
   if (made) return *std::move(made);
   Error error = std::move(made).error();
@@ -29,7 +29,7 @@ std::unique_ptr<DataInput> input_of(const InputSettings& settings, const base::C
 }  // namespace
 
 Router::Router(RouterSettings settings, const base::ComponentRegistry& registry) : settings_(std::move(settings)) {
-  input_ = input_of(settings_.input, registry);
+  input_ = make_input(settings_.input, registry);
   try {
     make_readers();
     if (settings_.front_ends.enabled) make_front_ends();
@@ -62,16 +62,17 @@ void Router::make_readers() {
     }
     return losses;
   };
-  const auto add = [&](std::unique_ptr<DataStream> stream, std::span<const Fid> of, bool list) {
+  const auto add = [&](std::unique_ptr<DataStream> stream, std::span<const Fid> reader_links, bool list) {
     const std::size_t n = readers_.size();
     publisher->name = fmt::format("{}.{}", settings_.name, n);
     publisher->max_chunk_bytes = input::max_chunk_bytes(*stream);
-    readers_.push_back(std::make_unique<Reader>(Reader::Settings{.thread_name = fmt::format("rodeo-route-{}", n),
-                                                                 .cpu = n < settings_.cpus.size() ? settings_.cpus[n] : -1,
-                                                                 .idle = settings_.idle,
-                                                                 .trigger_list = list,
-                                                                 .waits = settings_.wait_for_subscribers && !list},
-                                                std::move(stream), *publisher, of));
+    readers_.push_back(
+        std::make_unique<Reader>(Reader::Settings{.thread_name = fmt::format("rodeo-route-{}", n),
+                                                  .cpu = n < settings_.cpus.size() ? settings_.cpus[n] : -1,
+                                                  .idle = settings_.idle,
+                                                  .trigger_list = list,
+                                                  .wait_for_subscribers = settings_.wait_for_subscribers && !list},
+                                 std::move(stream), *publisher, reader_links));
   };
   for (const std::vector<Fid>& part : *parts) add(input_->open(part), part, false);
   if (auto list = input_->open_trigger_list()) {

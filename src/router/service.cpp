@@ -13,9 +13,9 @@
 namespace rodeo::router {
 namespace {
 
-process::ServiceFacts facts_of_router(const RouterPlan& plan) {
+process::ServiceFacts facts_of_router(const RouterConfiguration& configuration) {
   process::ServiceFacts facts =
-      process::facts_of(process::kRouter, plan, "the input stops, and the subscribers get the rest");
+      process::facts_of(process::kRouter, configuration, "the input stops, and the subscribers get the rest");
   facts.aborted = "data under way are lost";
   facts.long_prepare = true;
   return facts;
@@ -29,8 +29,8 @@ process::ExitCode exit_code_of(const RouterReport& report) {
 
 }  // namespace
 
-RouterService::RouterService(const RouterPlan& plan, const base::ComponentRegistry& registry)
-    : Service(facts_of_router(plan)), settings_(plan.settings), registry_(registry) {}
+RouterService::RouterService(const RouterConfiguration& configuration, const base::ComponentRegistry& registry)
+    : Service(facts_of_router(configuration)), settings_(configuration.settings), registry_(registry) {}
 
 void RouterService::prepare() {
   router_ = std::make_unique<Router>(settings_, registry_);

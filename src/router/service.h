@@ -8,7 +8,7 @@
 
 #include "base/registry.h"
 #include "process/service.h"
-#include "router/plan.h"
+#include "router/configuration.h"
 #include "router/router.h"
 
 namespace rodeo::router {
@@ -18,7 +18,7 @@ using settings::Json;
 class RouterService final : public process::Service {
  public:
   /// The registry outlives this object.
-  RouterService(const RouterPlan& plan, const base::ComponentRegistry& registry);
+  RouterService(const RouterConfiguration& configuration, const base::ComponentRegistry& registry);
 
   void prepare() override;
   void start() override { router_->start(); }

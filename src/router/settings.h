@@ -1,4 +1,5 @@
-// The settings of a router process as plain values: router/plan.h fills them from a configuration, tests fill them by hand.
+// The settings of a router process as plain values: router/configuration.h fills them from a configuration, tests fill them
+// by hand.
 #pragma once
 
 #include <chrono>

@@ -19,11 +19,11 @@ bool connected(const RouterStatus& status, std::size_t reader, const Publisher::
   });
 }
 
-template <typename Say>
-void each_only_in(const RouterStatus& one, const RouterStatus& other, Say&& say) {
+template <typename Report>
+void each_only_in(const RouterStatus& one, const RouterStatus& other, Report&& report) {
   for (std::size_t reader = 0; reader < one.readers.size(); ++reader) {
     for (const Publisher::Subscriber& subscriber : one.readers[reader].subscribers) {
-      if (subscriber.connected && !connected(other, reader, subscriber)) say(one.readers[reader].name, subscriber);
+      if (subscriber.connected && !connected(other, reader, subscriber)) report(one.readers[reader].name, subscriber);
     }
   }
 }

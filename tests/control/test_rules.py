@@ -424,7 +424,7 @@ def test_the_rule_of_a_cause_is_known():
 
 
 def test_the_check_of_a_system_file_and_the_room_know_the_same_rules_and_numbers():
-    source = (ROOT / "src" / "process" / "alarm_tables.cpp").read_text()
+    source = (ROOT / "src" / "process" / "alarm_configuration.cpp").read_text()
     known = {name: has_limit == "true" for name, has_limit in re.findall(r'BuiltIn\{"(\w+)", (true|false)\}', source)}
     assert known == {rule.name: rule.limit is not None for rule in BUILT_IN.values()}
 

@@ -1,5 +1,5 @@
-// A farm small enough to try everything: the real dispatcher, admission, clears, collectors and retention, and every possible
-// next act, one at a time. Messages arrive at once; time-outs may occur at any moment.
+// A farm small enough to try everything: the real dispatcher, admission, clears, collectors and retention, and every
+// possible next act, one at a time. Messages arrive at once; time-outs may occur at any moment.
 #pragma once
 
 #include <array>

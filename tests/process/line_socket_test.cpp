@@ -102,7 +102,7 @@ TEST_F(LineSocketTest, WhoListensIsFoundAndWhatTheDeadLeftIsRemoved) {
   const std::filesystem::path lock = path().native() + ".lock";
   {
     const LineServer server(path());
-    EXPECT_TRUE(somebody_listens(path()));
+    EXPECT_TRUE(is_listening(path()));
     EXPECT_TRUE(std::filesystem::exists(path()) && std::filesystem::exists(lock));
   }
   const auto leave_behind = [&] {
@@ -118,13 +118,13 @@ TEST_F(LineSocketTest, WhoListensIsFoundAndWhatTheDeadLeftIsRemoved) {
   {
     const int holder = ::open(lock.c_str(), O_RDWR);
     ASSERT_EQ(::flock(holder, LOCK_EX), 0);
-    EXPECT_FALSE(somebody_listens(path()));
+    EXPECT_FALSE(is_listening(path()));
     EXPECT_TRUE(std::filesystem::exists(path())) << "the holder of the lock is about to listen";
     ::close(holder);
   }
-  EXPECT_FALSE(somebody_listens(path()));
+  EXPECT_FALSE(is_listening(path()));
   EXPECT_FALSE(std::filesystem::exists(path()) || std::filesystem::exists(lock));
-  EXPECT_FALSE(somebody_listens(path())) << "there is no socket";
+  EXPECT_FALSE(is_listening(path())) << "there is no socket";
 }
 
 TEST_F(LineSocketTest, ASecondServerOfTheSameNameIsRefused) {

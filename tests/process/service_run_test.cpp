@@ -26,7 +26,7 @@ class Stub final : public Service {
 
   void prepare() override {}
   void hold() override { phase_ = Phase::ready; }
-  Result<void> take_run(std::uint32_t number, const Json&) override {
+  Result<void> set_run(std::uint32_t number, const Json&) override {
     noted_.run = number;
     return {};
   }
@@ -101,9 +101,9 @@ TEST_F(AServiceRun, AnswersWhileItPrepares) {
   make(true);
   EXPECT_EQ(start(R"(,"run":7)"), "process.not_ready");
   EXPECT_EQ(refused(R"({"command":"dance"})"), "process.not_ready");
-  EXPECT_FALSE(run_->left());
+  EXPECT_FALSE(run_->ended_without_run());
   EXPECT_EQ(refused(R"({"command":"stop"})"), "");
-  EXPECT_TRUE(run_->left());
+  EXPECT_TRUE(run_->ended_without_run());
 }
 
 TEST_F(AServiceRun, StartsOnceAndOnlyWithItsOwnConfiguration) {
@@ -120,14 +120,14 @@ TEST_F(AServiceRun, StartsOnceAndOnlyWithItsOwnConfiguration) {
   EXPECT_EQ(start(R"(,"run":8)"), "process.not_ready");
   EXPECT_EQ(noted_.run, 7U);
   EXPECT_EQ(refused(R"({"command":"stop"})"), "");
-  EXPECT_FALSE(run_->left());
+  EXPECT_FALSE(run_->ended_without_run());
 }
 
 TEST_F(AServiceRun, AStopWhileItIsHeldStartsNoRun) {
   make(true);
   run_->prepare(nullptr);
   EXPECT_EQ(refused(R"({"command":"stop"})"), "");
-  EXPECT_TRUE(run_->left());
+  EXPECT_TRUE(run_->ended_without_run());
   EXPECT_EQ(start(R"(,"run":7)"), "process.not_ready");
   EXPECT_EQ(noted_.run, 0U);
 }

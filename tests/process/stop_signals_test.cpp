@@ -21,7 +21,7 @@ TEST(StopSignals, AreCountedUntilTheOutermostEnds) {
     EXPECT_TRUE(run->stop_requested() && whole.stop_requested());
     run.reset();
     std::raise(SIGINT);
-    EXPECT_TRUE(whole.asked_again()) << "the run is over, and its report is being written";
+    EXPECT_TRUE(whole.stop_requested_again()) << "the run is over, and its report is being written";
   }
   EXPECT_EQ(std::signal(SIGINT, before), others) << "as before";
 }

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "process/process_keys.h"
+#include "process/configuration.h"
 #include "process/stop_limit.h"
 
 namespace rodeo::process {
@@ -17,7 +17,7 @@ TEST(Watchdog, APartThatWaitsAndDoesNothingIsNamedOnceAndWhenItGoesOn) {
   Watchdog watchdog(5 * kSecond);
   const auto look = [&](std::uint64_t second, const char* waits_for, std::uint64_t progress) {
     const std::array parts{WatchedPart{"worker 0", waits_for, progress}};
-    watchdog.look(parts, second * kSecond);
+    watchdog.check(parts, second * kSecond);
   };
   look(1, "consumers", 7);
   look(5, "consumers", 7);
@@ -38,12 +38,12 @@ TEST(Watchdog, APartThatWaitsAndDoesNothingIsNamedOnceAndWhenItGoesOn) {
 TEST(Watchdog, APartThatWaitsForNothingOrHasGoneDoesNotStand) {
   Watchdog watchdog(kSecond);
   const std::array idle{WatchedPart{"worker 0", "", 0}};
-  for (std::uint64_t second = 1; second < 10; ++second) watchdog.look(idle, second * kSecond);
+  for (std::uint64_t second = 1; second < 10; ++second) watchdog.check(idle, second * kSecond);
   EXPECT_TRUE(watchdog.standing().empty());
   const std::array waiting{WatchedPart{"worker 0", "data", 0}};
-  watchdog.look(waiting, 10 * kSecond);
-  watchdog.look({}, 11 * kSecond);
-  watchdog.look(waiting, 12 * kSecond);
+  watchdog.check(waiting, 10 * kSecond);
+  watchdog.check({}, 11 * kSecond);
+  watchdog.check(waiting, 12 * kSecond);
   EXPECT_TRUE(watchdog.standing().empty());
 }
 

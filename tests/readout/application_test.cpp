@@ -161,7 +161,7 @@ TEST_F(ApplicationTest, OneThatIsHeldHasMadeEverythingAndStartsNothing) {
 TEST_F(ApplicationTest, AHeldOneTakesItsRunBeforeItStarts) {
   Application application(settings_, registry_);
   application.hold();
-  application.take_run(1234, 2);
+  application.set_run(1234, 2);
   EXPECT_EQ(application.status().run_number, 1234U);
   EXPECT_EQ(run_info().run_number, 1234U);
   EXPECT_EQ(run_info().run_type, 2U);

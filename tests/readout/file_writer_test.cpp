@@ -200,7 +200,7 @@ TEST_F(Writer, WritesEveryFragmentAsAFullEvent) {
 TEST_F(Writer, TakesTheRunThatItIsToldBeforeItStarts) {
   writer_ = std::make_unique<FileWriter>(defaults());
   writer_->link(&end_);
-  writer_->take_run({.run_number = 77, .run_type = 0});
+  writer_->set_run({.run_number = 77, .run_type = 0});
   writer_->start();
   insert(0, 3);
   writer_->stop();
@@ -221,8 +221,8 @@ TEST_F(Writer, ARunWhoseFilesAreThereIsRefusedAndAnotherTaken) {
   next.files.files.run.run_number = 13;
   writer_ = std::make_unique<FileWriter>(next);
   writer_->link(&end_);
-  EXPECT_THROW(writer_->take_run({.run_number = 12}), SetupError);
-  writer_->take_run({.run_number = 14});
+  EXPECT_THROW(writer_->set_run({.run_number = 12}), SetupError);
+  writer_->set_run({.run_number = 14});
   writer_->start();
   insert(1, 1);
   writer_->stop();

@@ -27,12 +27,12 @@ struct Links {
   std::string change(std::set<LinkIndex> to, std::uint64_t at_ns = 0) {
     now = std::move(to);
     told.clear();
-    links.change(at_ns, wanted(), tell());
+    links.on_change(at_ns, wanted(), tell());
     return told;
   }
   std::string polled(bool empty, std::uint64_t at_ns = 0) {
     told.clear();
-    links.polled(empty, at_ns, wanted(), tell());
+    links.on_poll(empty, at_ns, wanted(), tell());
     return told;
   }
 };

@@ -1,7 +1,7 @@
 #include "farm/node/configuration.h"
 
 #include "formats/fragment_request.h"
-#include "process/process_keys.h"
+#include "process/configuration.h"
 #include "settings/effective.h"
 
 namespace rodeo::farm {

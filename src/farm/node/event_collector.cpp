@@ -59,8 +59,8 @@ std::optional<EventCollector::RobIndex> EventCollector::find(SourceId source_id)
 
 void EventCollector::on_connect(std::uint32_t readout, bool restarted) {
   Readout& one = readouts_[readout];
-  // The new process may have events that began since on_disconnect(). The collector asks for these, and the process answers LOST for
-  // those that it missed.
+  // The new process may have events that began since on_disconnect(). The collector asks for these, and the process answers
+  // LOST for those that it missed.
   if (restarted && one.known) lose_all_of(readout, RobLoss::readout_died, one.begun_before);
   one.connected = true;
   one.given_up = false;

@@ -90,7 +90,8 @@ class EventCollector {
   /// The readout is connected and has these ROBs. A later call with other ROBs counts for events that begin after it.
   void on_description(std::uint32_t readout, std::span<const SourceId> robs);
   bool described(std::uint32_t readout) const { return readouts_[readout].known; }
-  /// A connection is made. `restarted`: the process has restarted, and has nothing of the events that began before on_disconnect().
+  /// A connection is made. `restarted`: the process has restarted, and has nothing of the events that began before
+  /// on_disconnect().
   void on_connect(std::uint32_t readout, bool restarted);
   void on_disconnect(std::uint32_t readout, std::uint64_t now_ns);
   /// The number of fragments of this readout that events lack, for any reason.

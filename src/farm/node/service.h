@@ -26,7 +26,7 @@ class NodeService final : public process::Service {
 
   void prepare() override;
   void hold() override { phase_ = Phase::ready; }
-  Result<void> take_run(std::uint32_t run_number, const Json&) override {
+  Result<void> set_run(std::uint32_t run_number, const Json&) override {
     run_number_ = run_number;
     return {};
   }

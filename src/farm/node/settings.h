@@ -1,4 +1,5 @@
-// The settings of one filter node as plain values. farm/node/configuration.h makes them from a configuration; tests set them by hand.
+// The settings of one filter node as plain values. farm/node/configuration.h makes them from a configuration; tests set them
+// by hand.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "farm/recorder/configuration.h"
 
-#include "process/process_keys.h"
+#include "process/configuration.h"
 #include "settings/effective.h"
 
 namespace rodeo::farm {

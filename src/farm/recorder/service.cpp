@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "process/configuration.h"
 #include "process/counters_json.h"
-#include "process/process_keys.h"
 #include "process/prometheus.h"
 #include "transport/replier.h"
 

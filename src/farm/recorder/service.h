@@ -31,7 +31,7 @@ class RecorderService final : public process::Service {
   /// Listens on the network.
   void prepare() override;
   void hold() override { phase_ = Phase::ready; }
-  Result<void> take_run(std::uint32_t run_number, const Json&) override {
+  Result<void> set_run(std::uint32_t run_number, const Json&) override {
     run_number_ = run_number;
     return {};
   }

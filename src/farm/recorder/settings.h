@@ -1,4 +1,5 @@
-// The settings of one recorder as plain values. A configuration gives them (farm/recorder/configuration.h), or a test sets them.
+// The settings of one recorder as plain values. A configuration gives them (farm/recorder/configuration.h), or a test sets
+// them.
 #pragma once
 
 #include <chrono>

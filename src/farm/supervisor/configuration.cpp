@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "process/process_keys.h"
+#include "process/configuration.h"
 #include "settings/effective.h"
 #include "trigger/connection.h"
 

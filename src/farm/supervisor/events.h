@@ -64,8 +64,8 @@ class Events {
   /// A decision in a HELLO, which may be older than this supervisor.
   void on_earlier_decision(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision,
                            std::uint64_t now_ns);
-  /// The node made room for an older event. `in_work`: the node said so in WORK. In HELLO this means only that the node lacks
-  /// the event.
+  /// The node made room for an older event. `in_work`: the node said so in WORK. In HELLO this means only that the node
+  /// lacks the event.
   void on_given_back(std::uint32_t node, std::uint32_t session, const formats::EventDecision& decision, bool in_work,
                      std::uint64_t now_ns);
   /// A node reports that it has an event. False: the event does not belong to the node any more.

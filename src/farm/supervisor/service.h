@@ -24,7 +24,7 @@ class SupervisorService final : public process::Service {
   /// Puts its service on the bus.
   void prepare() override;
   void hold() override { phase_ = Phase::ready; }
-  Result<void> take_run(std::uint32_t run_number, const Json&) override {
+  Result<void> set_run(std::uint32_t run_number, const Json&) override {
     run_number_ = run_number;
     return {};
   }

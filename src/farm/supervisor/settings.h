@@ -1,4 +1,5 @@
-// The settings of a supervisor as plain values. A configuration gives them (farm/supervisor/configuration.h), or a test sets them.
+// The settings of a supervisor as plain values. A configuration gives them (farm/supervisor/configuration.h), or a test sets
+// them.
 #pragma once
 
 #include <chrono>

@@ -63,9 +63,9 @@ bool EventSampler::wanted(const Fragment& fragment) {
   return share_.take(fragment, 0) == ShareVerdict::taken;
 }
 
-void EventSampler::take_run(const RunInfo& run) {
+void EventSampler::set_run(const RunInfo& run) {
   formats::EventFrameSettings frame = settings_.frame;
-  set_run(frame, run);
+  apply_run(frame, run);
   frame_ = formats::EventFrame(std::move(frame));
 }
 

@@ -43,7 +43,7 @@ class EventSampler final : public FragmentConsumer, public RunAware {
   ~EventSampler() override;
 
   void insert(FragmentPtr fragment) override;
-  void take_run(const RunInfo& run) override;
+  void set_run(const RunInfo& run) override;
   void start() override;
   void stop() override;
   void link(FragmentConsumer* next) override;

@@ -100,9 +100,9 @@ FileWriter::FileWriter(FileWriterSettings settings)
 
 FileWriter::~FileWriter() { FileWriter::stop(); }
 
-void FileWriter::take_run(const RunInfo& run) {
+void FileWriter::set_run(const RunInfo& run) {
   FileWriterSettings settings = settings_;
-  set_run(settings.frame, run);
+  apply_run(settings.frame, run);
   settings.files.files.run.run_number = run.run_number;
   files_ = std::make_unique<storage::EventFileSequence>(files_for(settings));
   frame_ = formats::EventFrame(settings.frame);

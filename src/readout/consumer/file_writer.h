@@ -39,7 +39,7 @@ class FileWriter final : public QueuedConsumer, public RunAware {
 
   void insert(FragmentPtr fragment) override;
   /// Throws SetupError like the constructor.
-  void take_run(const RunInfo& run) override;
+  void set_run(const RunInfo& run) override;
   void start() override;
   void stop() override;
   Status status() const override;

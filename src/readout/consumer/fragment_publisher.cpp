@@ -143,9 +143,9 @@ FragmentPublisher::FragmentPublisher(FragmentPublisherSettings settings)
 
 FragmentPublisher::~FragmentPublisher() { FragmentPublisher::stop(); }
 
-void FragmentPublisher::take_run(const RunInfo& run) {
+void FragmentPublisher::set_run(const RunInfo& run) {
   formats::EventFrameSettings frame = settings_.frame;
-  set_run(frame, run);
+  apply_run(frame, run);
   frame_ = formats::EventFrame(std::move(frame));
 }
 

@@ -38,7 +38,7 @@ class FragmentPublisher final : public QueuedConsumer, public RunAware {
   ~FragmentPublisher() override;
 
   void insert(FragmentPtr fragment) override;
-  void take_run(const RunInfo& run) override;
+  void set_run(const RunInfo& run) override;
   void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
   void stop() override;
   Status status() const override;

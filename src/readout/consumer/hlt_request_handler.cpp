@@ -43,7 +43,7 @@ HltRequestHandler::~HltRequestHandler() { HltRequestHandler::stop(); }
 
 void HltRequestHandler::link(FragmentConsumer* next) { next_ = next != nullptr ? next : end_of_list(); }
 
-void HltRequestHandler::take_run(const RunInfo& run) { service_.set_run(run.run_number); }
+void HltRequestHandler::set_run(const RunInfo& run) { service_.set_run(run.run_number); }
 
 void HltRequestHandler::insert(FragmentPtr fragment) {
   const auto rob = service_.retention().rob(fragment->source_id);

@@ -96,7 +96,7 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   ~HltRequestHandler() override;
 
   void insert(FragmentPtr fragment) override;
-  void take_run(const RunInfo& run) override;
+  void set_run(const RunInfo& run) override;
   void start() override;
   /// Says that the run ends: kept fragments are served until they are cleared, or until no client has fetched or cleared
   /// anything for `linger`.

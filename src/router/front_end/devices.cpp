@@ -103,8 +103,8 @@ template <typename... T>
 std::vector<std::byte> bytes_of(T... numbers) {
   std::vector<std::byte> bytes;
   const auto add = [&](auto number) {
-    const auto of = std::as_bytes(std::span(&number, 1));
-    bytes.insert(bytes.end(), of.begin(), of.end());
+    const auto view = std::as_bytes(std::span(&number, 1));
+    bytes.insert(bytes.end(), view.begin(), view.end());
   };
   (add(numbers), ...);
   return bytes;

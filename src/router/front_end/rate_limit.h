@@ -13,8 +13,8 @@ class RateLimit {
   RateLimit(double bytes_per_second, double burst_bytes)
       : bytes_per_ns_(bytes_per_second * 1e-9), burst_(burst_bytes), left_(burst_bytes) {}
 
-  /// Counts a message. False: the message must wait; call take() again later.
-  bool take(double bytes, std::uint64_t now_ns) {
+  /// Counts a message. False: the message must wait; call try_acquire() again later.
+  bool try_acquire(double bytes, std::uint64_t now_ns) {
     if (seen_ns_ != 0 && now_ns > seen_ns_)
       left_ = std::min(burst_, left_ + static_cast<double>(now_ns - seen_ns_) * bytes_per_ns_);
     seen_ns_ = std::max(seen_ns_, now_ns);

@@ -16,12 +16,12 @@ namespace rodeo::router {
 namespace {
 
 constexpr std::size_t kMostOwners = 64;
-constexpr std::uint64_t kTurnNs = 5'000'000;  // limit of the time for one owner before the next one's turn
-constexpr std::size_t kMessageBytes = 32;     // bytes that each message counts beyond its own, in the rate of its link
+constexpr std::uint64_t kServeNs = 5'000'000;  // limit of the time for one owner before the next one's turn
+constexpr std::size_t kMessageBytes = 32;      // bytes that each message counts beyond its own, in the rate of its link
 constexpr std::uint64_t kRoomPatienceNs = 5'000'000'000;
 constexpr std::uint64_t kShowNs = 100'000'000;
 constexpr std::chrono::milliseconds kIdle{1};
-constexpr std::chrono::milliseconds kAlone{10};  // wait of the thread while no owner is connected
+constexpr std::chrono::milliseconds kNoOwnerIdle{10};  // wait of the thread while no owner is connected
 constexpr double kBurst = 64 << 10;
 
 }  // namespace
@@ -60,8 +60,8 @@ void FrontEndServer::run() {
   std::uint64_t shown_ns = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const std::uint64_t now = base::steady_now_ns();
-    const auto refused = listener_.poll(now, [&](transport::ControlSocket& guest, formats::ControlMessage said) {
-      return on_claim(guest, std::move(said));
+    const auto refused = listener_.poll(now, [&](transport::ControlSocket& socket, formats::ControlMessage message) {
+      return on_claim(socket, std::move(message));
     });
     counters_.add(FrontEndCounter::refused_senders, refused.peers);
     bool any = false;
@@ -69,29 +69,29 @@ void FrontEndServer::run() {
     const bool gone = std::erase_if(owners_, [](const auto& owner) { return owner->state == Owner::State::gone; }) > 0;
     if (gone || now - shown_ns >= kShowNs) {
       shown_ns = now;
-      show();
+      publish_status();
     }
-    if (!any) std::this_thread::sleep_for(owners_.empty() ? kAlone : kIdle);
+    if (!any) std::this_thread::sleep_for(owners_.empty() ? kNoOwnerIdle : kIdle);
   }
   listener_.withdraw();
-  for (const auto& owner : owners_) end(*owner, {"transport.closed", "the router ends"});
+  for (const auto& owner : owners_) disconnect(*owner, {"transport.closed", "the router ends"});
   owners_.clear();
   for (const auto& device : devices_) counters_.add(FrontEndCounter::packet_bytes_lost, device->drain());
-  show();
+  publish_status();
   cpu_.detach();
 }
 
-Result<void> FrontEndServer::on_claim(transport::ControlSocket& guest, formats::ControlMessage said) {
-  auto* const claim = std::get_if<formats::ControlClaim>(&said);
+Result<void> FrontEndServer::on_claim(transport::ControlSocket& socket, formats::ControlMessage message) {
+  auto* const claim = std::get_if<formats::ControlClaim>(&message);
   if (claim == nullptr)
     return std::unexpected(Error{"transport.protocol", "this port serves front-ends: claim links first"});
   if (owners_.size() >= kMostOwners)
     return std::unexpected(
         Error{"transport.too_many", fmt::format("{} have links here, and no more are accepted", kMostOwners)});
-  const std::string peer = guest.peer();
+  const std::string peer = socket.peer();
   auto links = RODEO_TRY(claims_->claim(next_owner_, fmt::format("{} ({})", claim->name, peer), claim->links));
   auto owner = std::make_unique<Owner>();
-  owner->socket = std::exchange(guest, {});
+  owner->socket = std::exchange(socket, {});
   owner->name = std::move(claim->name);
   owner->peer = peer;
   owner->number = next_owner_++;
@@ -109,32 +109,32 @@ bool FrontEndServer::serve(Owner& owner) {
   owner.socket.flush();
   bool any = false;
   // An owner that does not read its answers is not served.
-  while (owner.state != Owner::State::gone && owner.socket.all_sent() && now_ns - begin_ns < kTurnNs) {
-    if (owner.state == Owner::State::idle && !next(owner)) break;
+  while (owner.state != Owner::State::gone && owner.socket.all_sent() && now_ns - begin_ns < kServeNs) {
+    if (owner.state == Owner::State::idle && !read_message(owner)) break;
     if (!send(owner, now_ns)) break;
     any = true;
     now_ns = base::steady_now_ns();
   }
   // If an owner disconnects, its waiting message is lost, and its links become free at once.
   const bool waits = owner.state != Owner::State::idle || !owner.socket.all_sent();
-  if (waits && owner.state != Owner::State::gone && owner.socket.peer_is_gone()) end(owner, {"transport.closed", ""});
+  if (waits && owner.state != Owner::State::gone && owner.socket.peer_is_gone()) disconnect(owner, {"transport.closed", ""});
   return any;
 }
 
 /// Reads the next message. False: there is none.
-bool FrontEndServer::next(Owner& owner) {
-  auto said = owner.socket.next();
-  if (!said) {
-    end(owner, said.error());
+bool FrontEndServer::read_message(Owner& owner) {
+  auto received = owner.socket.next();
+  if (!received) {
+    disconnect(owner, received.error());
     return false;
   }
-  if (!*said) return false;
-  auto* const message = std::get_if<formats::ControlSend>(&**said);
+  if (!*received) return false;
+  auto* const message = std::get_if<formats::ControlSend>(&**received);
   if (message == nullptr || message->link >= owner.links.size()) {
     const Error error{"transport.protocol", message == nullptr ? "it sent a message that is not for a front-end"
                                                                : "it sent to a link that it has not claimed"};
     owner.socket.say(formats::ControlRefuse{error.code, error.what});
-    end(owner, error);
+    disconnect(owner, error);
     return false;
   }
   owner.message = std::move(*message);
@@ -147,7 +147,7 @@ bool FrontEndServer::send(Owner& owner, std::uint64_t now_ns) {
   const formats::ControlSend& message = owner.message;
   Link& link = links_[owner.links[message.link]];
   if (owner.state != Owner::State::waits_for_room) {
-    if (!link.rate.take(static_cast<double>(message.message.size() + kMessageBytes), now_ns)) {
+    if (!link.rate.try_acquire(static_cast<double>(message.message.size() + kMessageBytes), now_ns)) {
       if (owner.state != Owner::State::waits_for_rate) counters_.add(FrontEndCounter::rate_waits);
       owner.state = Owner::State::waits_for_rate;
       return false;
@@ -156,23 +156,23 @@ bool FrontEndServer::send(Owner& owner, std::uint64_t now_ns) {
     owner.room_ns = now_ns;
   }
   auto sent = link.device->send(link.number, message.message);
-  formats::ControlAnswer said{.number = message.number};
+  formats::ControlAnswer reply{.number = message.number};
   if (!sent) {
-    said.code = sent.error().code;
-    said.what = sent.error().where.empty() ? sent.error().what : sent.error().where + ": " + sent.error().what;
+    reply.code = sent.error().code;
+    reply.what = sent.error().where.empty() ? sent.error().what : sent.error().where + ": " + sent.error().what;
   } else if (*sent) {
-    said.answer = **std::move(sent);
+    reply.answer = **std::move(sent);
   } else {
     if (now_ns - owner.room_ns < kRoomPatienceNs) return false;
-    said.code = "router.front_end_full";
-    said.what = "the card has had no room for the message for 5 s";
+    reply.code = "router.front_end_full";
+    reply.what = "the card has had no room for the message for 5 s";
   }
-  answer(owner, std::move(said));
+  send_answer(owner, std::move(reply));
   return true;
 }
 
-void FrontEndServer::answer(Owner& owner, formats::ControlAnswer said) {
-  if (said.code.empty()) {
+void FrontEndServer::send_answer(Owner& owner, formats::ControlAnswer reply) {
+  if (reply.code.empty()) {
     counters_.add(FrontEndCounter::messages_sent);
     counters_.add(FrontEndCounter::message_bytes_sent, owner.message.message.size());
     ++owner.messages;
@@ -180,11 +180,11 @@ void FrontEndServer::answer(Owner& owner, formats::ControlAnswer said) {
   } else {
     counters_.add(FrontEndCounter::messages_failed);
   }
-  owner.socket.say(said);
+  owner.socket.say(reply);
   owner.state = Owner::State::idle;
 }
 
-void FrontEndServer::end(Owner& owner, const Error& why) {
+void FrontEndServer::disconnect(Owner& owner, const Error& why) {
   const bool closed = why.code == "transport.closed";
   if (closed) {
     base::log_info("{} at {} has ended its connection", owner.name, owner.peer);
@@ -194,13 +194,13 @@ void FrontEndServer::end(Owner& owner, const Error& why) {
   }
   // The owner sent this message, and no card has taken it.
   if (owner.state != Owner::State::idle) counters_.add(FrontEndCounter::messages_failed);
-  for (auto said = owner.socket.next(); closed && said && *said; said = owner.socket.next())
+  for (auto received = owner.socket.next(); closed && received && *received; received = owner.socket.next())
     counters_.add(FrontEndCounter::messages_failed);
   claims_->release(owner.number);
   owner.state = Owner::State::gone;
 }
 
-void FrontEndServer::show() {
+void FrontEndServer::publish_status() {
   std::vector<FrontEndStatus::Owner> owners;
   for (const auto& owner : owners_)
     owners.push_back({.name = owner->name,

@@ -66,13 +66,13 @@ class FrontEndServer {
   };
 
   void run();
-  Result<void> on_claim(transport::ControlSocket& guest, formats::ControlMessage said);
+  Result<void> on_claim(transport::ControlSocket& socket, formats::ControlMessage message);
   bool serve(Owner& owner);
-  bool next(Owner& owner);
+  bool read_message(Owner& owner);
   bool send(Owner& owner, std::uint64_t now_ns);
-  void answer(Owner& owner, formats::ControlAnswer answer);
-  void end(Owner& owner, const Error& why);
-  void show();
+  void send_answer(Owner& owner, formats::ControlAnswer answer);
+  void disconnect(Owner& owner, const Error& why);
+  void publish_status();
 
   const FrontEndSettings limits_;
   std::vector<std::unique_ptr<FrontEndDevice>> devices_;

@@ -23,7 +23,7 @@ struct Rate {
   }
 };
 
-const Subscriber* same(const RouterStatus& status, std::size_t reader, const Subscriber& subscriber) {
+const Subscriber* find_subscriber(const RouterStatus& status, std::size_t reader, const Subscriber& subscriber) {
   if (reader >= status.readers.size()) return nullptr;
   const auto& all = status.readers[reader].subscribers;
   const auto found = std::ranges::find_if(
@@ -59,7 +59,7 @@ std::vector<std::string> view_lines(const RouterSettings& settings, const Router
     if (reader["not_taken"] > 0) parts.push_back(paint.bad("   not taken " + count(reader["not_taken"])));
     add(fmt::format("  {:<10} {:>12}", reader.name, rate(then["chunks_read"], reader["chunks_read"], "/s")), parts);
     for (const Subscriber& one : reader.subscribers) {
-      const Subscriber* const was = same(before, i, one);
+      const Subscriber* const was = find_subscriber(before, i, one);
       std::vector<std::string> more{fmt::format("   {} ({}) {}", one.name, one.monitor ? "monitor" : "data", one.peer),
                                     "   " + base::counted(one.links, "link")};
       if (one.dropped_chunks > 0) more.push_back(paint.warn(fmt::format("   {} chunks dropped", count(one.dropped_chunks))));

@@ -1,6 +1,6 @@
 """Alarm rules: the built-in ones, changes by a system file, and rules of the system file. Pure.
 
-`src/process/alarm_tables.cpp` checks the rules in a system file; a test compares the two lists of names."""
+`src/process/alarm_configuration.cpp` checks the rules in a system file; a test compares the two lists of names."""
 
 import math
 from dataclasses import dataclass, replace

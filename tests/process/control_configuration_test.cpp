@@ -1,5 +1,5 @@
 // The content of system files, and errors beyond their keys.
-#include "process/control_tables.h"
+#include "process/control_configuration.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

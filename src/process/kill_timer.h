@@ -9,9 +9,9 @@ namespace rodeo::process {
 
 /// After begin() the process has `limit` and three seconds to destroy this object. Otherwise the object writes a message to
 /// stderr and ends the process with exit status 1, without a report. Called by one thread. begin() starts a thread.
-class LastResort {
+class KillTimer {
  public:
-  explicit LastResort(std::chrono::nanoseconds limit, std::string name) : limit_(limit), name_(std::move(name)) {}
+  explicit KillTimer(std::chrono::nanoseconds limit, std::string name) : limit_(limit), name_(std::move(name)) {}
 
   /// The user asked for the end. Further calls change nothing.
   void begin();

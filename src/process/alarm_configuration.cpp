@@ -1,4 +1,4 @@
-#include "process/alarm_tables.h"
+#include "process/alarm_configuration.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "process/process_keys.h"
+#include "process/configuration.h"
 
 namespace rodeo::process {
 

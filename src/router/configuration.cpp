@@ -1,6 +1,12 @@
-#include "router/setting_tables.h"
+#include "router/configuration.h"
 
-#include "process/process_keys.h"
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "input/card_ids.h"
+#include "process/configuration.h"
+#include "settings/effective.h"
 
 namespace rodeo::router {
 
@@ -58,6 +64,34 @@ std::vector<settings::TableDeclaration> router_tables() {
           {.path = "router.metrics",
            .help = "Metrics of the router in Prometheus' text format, over HTTP at /metrics.",
            .keys = process::metrics_keys()}};
+}
+
+std::expected<RouterConfiguration, settings::ConfigurationErrors> configure_router(
+    const settings::Configuration& configuration) {
+  const settings::Table& router = *configuration.table("router");
+  const settings::Table& input = *router.table("input");
+  const settings::Table& metrics = *router.table("metrics");
+  const RouterKeys keys = router_settings().read(router.parameters());
+  settings::ConfigurationErrors errors;
+  process::refuse_other_than_plain_name(router, "name", errors);
+  input::refuse_bad_cards(input, errors);
+  process::refuse_bad_listen(metrics, errors);
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  RouterConfiguration out{
+      .settings = keys, .control_socket = keys.control, .metrics_listen = metrics.parameters().text("listen")};
+  out.configuration_sha256 = settings::configuration_sha256(configuration);
+  out.settings.front_ends = front_end_settings().read(router.table("front_ends")->parameters());
+  constexpr std::size_t kMostName = 64 - std::string_view(".front_ends").size();
+  if (out.settings.front_ends.enabled && out.settings.name.size() > kMostName)
+    return std::unexpected(settings::ConfigurationErrors{
+        {"config.bad_value", fmt::format("the name of a router with front_ends has at most {} letters", kMostName),
+         router.where(), "choose a shorter one"}});
+  if (out.settings.front_ends.enabled && input.type() != "card")
+    return std::unexpected(settings::ConfigurationErrors{
+        {"config.bad_value", "front_ends needs cards, and [router.input] has none", router.table("front_ends")->where(),
+         "leave enabled out, or read cards: type = \"card\""}});
+  out.settings.input = {.type = input.type(), .parameters = input.parameters(), .where = input.where()};
+  return out;
 }
 
 }  // namespace rodeo::router

@@ -1,4 +1,4 @@
-#include "process/control_tables.h"
+#include "process/control_configuration.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "process/alarm_tables.h"
+#include "process/alarm_configuration.h"
+#include "process/configuration.h"
 #include "process/kinds.h"
-#include "process/process_keys.h"
 #include "settings/toml_file.h"
 
 namespace rodeo::process {

@@ -1,4 +1,4 @@
-#include "process/last_resort.h"
+#include "process/kill_timer.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ constexpr int kFailed = 1;
 
 }  // namespace
 
-void LastResort::begin() {
+void KillTimer::begin() {
   if (thread_.joinable()) return;
   try {
     thread_ = std::jthread([this](const std::stop_token& over) {

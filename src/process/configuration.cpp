@@ -1,4 +1,4 @@
-#include "process/process_keys.h"
+#include "process/configuration.h"
 
 #include <fmt/format.h>
 
