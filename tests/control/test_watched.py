@@ -167,10 +167,11 @@ def test_a_shelved_alarm_is_kept_over_a_restart_and_does_not_keep_a_run_from_sta
 
 
 def test_a_test_alarm_is_heard_acknowledged_and_over(served):
-    said = served.shell("alarm", "test", "stall").stdout
+    said = served.shell("alarm", "test", "stall", "--as", "ana").stdout
     assert "test:stall is raised" in said
     with served.client() as client:
-        assert "TEST by" in alarm(client, "test:stall")["what"] and "TEST by" in client.status()["commands"]["start"]
+        assert alarm(client, "test:stall")["what"].startswith("TEST by ana of the alarm stall")
+        assert "TEST by" in client.status()["commands"]["start"]
         served.shell("ack", "test:stall")
         assert client.status()["commands"]["start"] is None
         assert any(

@@ -253,10 +253,10 @@ def run_alarm(argv):
         "alarm", "`alarm test NAME` raises the alarm of a rule for ten seconds, to test that users notice it"
     )
     made.add_argument("what", choices=("test",), help="test")
-    made.add_argument("name", metavar="NAME", help="name of the rule: rodeo control alarms --rules lists the rules")
+    made.add_argument("rule", metavar="NAME", help="name of the rule: rodeo control alarms --rules lists the rules")
     options = made.parse_args(argv)
     with connected(options) as client:
-        result = client.test_alarm(options.name)
+        result = client.test_alarm(options.rule)
         show(
             options,
             result,
