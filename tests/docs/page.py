@@ -4,7 +4,7 @@ A page has fenced blocks only. The language of a block, and the paragraph before
 
 | block | the paragraph before it says | the reader |
 |---|---|---|
-| `sh` | | types the commands; each of them must succeed |
+| `sh` | | types the commands; each of them must succeed. If `rodeo` does not reach yet what another terminal starts (4), the reader types the block again |
 | `sh` | "exit status 7" | types the commands; the last of them must end with 7 |
 | `sh` | "in a second terminal" (third, fourth) | types the commands there, and goes on without waiting for their end |
 | `python` | | types the statements into python3, which keeps its variables up to the end of the page |
@@ -23,6 +23,7 @@ import dataclasses
 import re
 
 TERMINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
+CTRL_C = re.compile(r"[Pp]ress Ctrl-C in the (\w+) terminal")
 NUMBER = r"\d{1,3}(?: \d{3})+|\d+(?:\.\d+)?"
 
 
@@ -61,7 +62,7 @@ class CtrlC:
 
 
 def terminal_of(paragraph):
-    named = re.search(r"\b(first|second|third|fourth) terminal\b", paragraph)
+    named = re.search(r"\b(first|second|third|fourth) terminal\b", CTRL_C.sub("", paragraph))
     return TERMINALS[named[1]] if named else None
 
 
@@ -98,8 +99,7 @@ def steps(text):
             before = ""
             continue
         before = part
-        if pressed := re.search(r"Press Ctrl-C in the (\w+) terminal", part):
-            found.append(CtrlC(line, TERMINALS[pressed[1]]))
+        found += [CtrlC(line, TERMINALS[each]) for each in CTRL_C.findall(part)]
     return found
 
 

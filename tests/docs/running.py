@@ -15,6 +15,8 @@ from conftest import BUILD, ROOT, scaled
 from page import CtrlC, commands, is_excerpt, missing_line, steps
 
 LONGEST_BLOCK_S = 240
+LONGEST_START_S = 60
+UNREACHABLE = 4  # the exit status of `rodeo` if what it asks is not there
 LAST_END_S = 10  # for processes that end after the page
 SESSION = """
 import json, sys
@@ -25,6 +27,10 @@ for line in sys.stdin:
     sys.stdout.flush()
     open(done, "w").write("0")
 """
+
+
+# A process that Ctrl-C ends: in order, or by the signal; in the second case bash ends, too.
+ENDS = (0, -signal.SIGINT, 128 + signal.SIGINT)
 
 
 class PageError(AssertionError):
@@ -57,13 +63,13 @@ class Terminal:
         self.seen, self.number = self.output.stat().st_size, self.number + 1
         self.done = self.output.with_suffix(f".{self.number}")
         source = self.output.with_suffix(f".{self.number}.source")
-        source.write_text(text)
         if block.language == "python":
             self.process.stdin.write(json.dumps([text, f"line {block.line}", str(self.done)]) + "\n")
         else:
-            run = f"source {source} < /dev/null"
-            checked = f"set +e; {run}; status=$?; set -e" if block.exit_status else f"{run}; status=0"
-            self.process.stdin.write(f"{checked}; echo $status > {self.done}.new; mv {self.done}.new {self.done}\n")
+            source.write_text("trap 'return $?' ERR\n" + text)  # the first command that fails ends the block
+            self.process.stdin.write(
+                f"source {source} < /dev/null; status=$?; trap - ERR; echo $status > {self.done}.new; mv {self.done}.new {self.done}\n"
+            )
         self.process.stdin.flush()
 
     def busy(self):
@@ -76,15 +82,17 @@ class Terminal:
             return output.read().decode(errors="replace")
 
     def wait(self, block):
-        """Waits for the end of a block and checks its exit status."""
+        """Waits for the end of a block, and returns its exit status."""
         deadline = time.monotonic() + scaled(LONGEST_BLOCK_S)
         while self.busy():
             if time.monotonic() > deadline:
                 raise PageError(f"line {block.line}: the block does not end\n{block.text}\n{self.said()}")
             time.sleep(0.02)
-        status = int(self.done.read_text()) if self.done.exists() else self.process.wait()
-        if status != block.exit_status:
-            raise PageError(f"line {block.line}: ended with {status}\n{block.text}\n{self.said()}")
+        return self.status()
+
+    def status(self):
+        """The exit status of the last block, which has ended."""
+        return int(self.done.read_text()) if self.done.exists() else self.process.wait()
 
     def shows(self, block):
         """Waits until all lines of a `text` block were in the output; what runs on writes them when it is ready."""
@@ -109,8 +117,8 @@ class Terminal:
             if time.monotonic() > deadline:
                 raise PageError(f"line {line}: Ctrl-C does not end it:\n{self.said()}")
             time.sleep(0.02)
-        if not self.done.exists() and self.process.returncode not in (-signal.SIGINT, 128 + signal.SIGINT):
-            raise PageError(f"line {line}: after Ctrl-C it ended with {self.process.returncode}:\n{self.said()}")
+        if self.status() not in ENDS:
+            raise PageError(f"line {line}: after Ctrl-C it ended with {self.status()}:\n{self.said()}")
 
 
 def plugin_sources():
@@ -165,7 +173,7 @@ class Reader:
             command = [sys.executable, "-B", "-c", SESSION] if name == "python" else ["bash", "--norc", "--noprofile"]
             known = self.terminals[name] = Terminal(self, name, command)
             if name != "python":
-                known.process.stdin.write("set -e -o pipefail\n")
+                known.process.stdin.write("set -o pipefail\n")
         return known
 
     def place(self):
@@ -188,7 +196,7 @@ class Reader:
             elif step.language == "python":
                 session = self.terminal("python")
                 session.type(step, step.text)
-                session.wait(step)
+                self.check(step, session.wait(step), session)
                 self.last, ran = session, ran + 1
             elif step.language == "text":
                 shown = self.terminals[step.terminal] if step.terminal else self.last
@@ -201,22 +209,34 @@ class Reader:
         return ran
 
     def type(self, block):
-        """Types the commands of a `sh` block, except those left out. Returns their number."""
+        """Types the commands of a `sh` block, except those left out. Returns their number. A block whose command does not reach what another terminal has
+        just started is typed again."""
         typed = [each for each in commands(block.text) if self.left_out(each) is None]
         if typed:
             terminal = self.last = self.terminal(block.terminal or 1)
             terminal.type(block, "".join(typed))
             if block.terminal in (None, 1):
-                terminal.wait(block)
+                deadline = time.monotonic() + scaled(LONGEST_START_S)
+                while (status := terminal.wait(block)) == UNREACHABLE and time.monotonic() < deadline:
+                    if block.exit_status or not any(each.busy() for each in self.terminals.values()):
+                        break
+                    time.sleep(0.3)
+                    terminal.type(block, "".join(typed))
+                self.check(block, status, terminal)
         return len(typed)
+
+    @staticmethod
+    def check(block, status, terminal):
+        if status != block.exit_status:
+            raise PageError(f"line {block.line}: ended with {status}\n{block.text}\n{terminal.said()}")
 
     def end(self):
         """Presses Ctrl-C in all terminals where something runs, and finds processes that run on."""
-        for name, terminal in self.terminals.items():
+        for name, terminal in reversed(self.terminals.items()):  # what was started last asks what was started before
             if name != "python" and terminal.busy():
                 terminal.interrupt(0)
-            elif name != "python" and terminal.process.poll() not in (None, -signal.SIGINT):
-                raise PageError(f"what ran in terminal {name} failed:\n{terminal.said()}")
+            elif name != "python" and name != 1 and terminal.status() not in ENDS:
+                raise PageError(f"what ran in terminal {name} ended with {terminal.status()}:\n{terminal.said()}")
         for terminal in self.terminals.values():
             terminal.process.stdin.close()
             terminal.process.wait(scaled(60))

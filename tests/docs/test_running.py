@@ -40,6 +40,7 @@ def test_a_block_without_an_end_is_refused():
         ("Write at the end of `run.toml`:", None, "run.toml", True, 0),
         ("With `rodeo.data`:", None, None, False, 0),
         ("`run.toml` names it. Start it in a second terminal:", 2, None, False, 0),
+        ("Press Ctrl-C in the second terminal. Then:", None, None, False, 0),
         ("It ends with exit status 7:", None, None, False, 7),
     ],
 )
@@ -137,19 +138,33 @@ def test_what_a_second_terminal_says_is_awaited_and_ctrl_c_ends_it():
     assert read(page) == 2
 
 
+def test_a_block_that_does_not_reach_the_other_terminal_is_typed_again():
+    page = """
+    In a second terminal:
+    ```sh
+    sleep 0.5; touch there; sleep 60
+    ```
+    ```sh
+    ls there || (exit 4)
+    ```
+    """
+    assert read(page) == 2
+
+
 @pytest.mark.parametrize(
     ("page", "fault"),
     [
         ("```sh\nls no_such_file\nls\n```", "line 2: ended with 2"),
         ("```sh\nno_such_command_42\n```", "line 2: ended with 127"),
         ("```sh\nfalse | true\n```", "line 2: ended with 1"),
+        ("```sh\n(exit 4)\n```", "line 2: ended with 4"),
         ("It has exit status 7:\n```sh\ntrue\n```", "line 3: ended with 0"),
         ("```sh\necho one\n```\n```text\none\ntwo\n```", "line 5: the output has no line `two`"),
         ("```python\nraise ValueError\n```", "line 2: ended with 1"),
         ("```toml\na = 1\n```", "line 2: what the reader does with this `toml` is not said"),
         ("```cpp\nint no_excerpt;\n```", "line 2: what the reader does with this `cpp` is not said"),
         ("In a second terminal:\n```sh\nfalse\n```\n```text\nready\n```", "line 6: the output has no line `ready`"),
-        ("In a second terminal:\n```sh\nfalse\n```\n```sh\nsleep 0.3\n```", "what ran in terminal 2 failed"),
+        ("In a second terminal:\n```sh\nfalse\n```\n```sh\nsleep 0.3\n```", "what ran in terminal 2 ended with 1"),
         (
             "In a second terminal:\n```sh\ntrue\n```\n```sh\nsleep 0.3\n```\nPress Ctrl-C in the second terminal.",
             "nothing runs that Ctrl-C",
