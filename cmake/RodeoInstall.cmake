@@ -82,7 +82,9 @@ if(TARGET rodeo_command)
   install(FILES ${CMAKE_SOURCE_DIR}/packaging/70-rodeo.rules DESTINATION lib/udev/rules.d)
 
   # Documents and examples.
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "figures" EXCLUDE PATTERN "*.png" EXCLUDE)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "figures" EXCLUDE PATTERN "*.png" EXCLUDE PATTERN "site" EXCLUDE)
+  # tools/docs builds the site; without it `rodeo docs` says so.
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/site/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/html OPTIONAL)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     PATTERN "data" EXCLUDE PATTERN "__pycache__" EXCLUDE PATTERN "*.data" EXCLUDE PATTERN "*.felix" EXCLUDE PATTERN "*.writing" EXCLUDE PATTERN "run*.json" EXCLUDE)
 endif()

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   add_control(root);
   add_data(root);
   add_demo(root);
+  add_docs(root);
   add_doctor(root);
   add_emulate(root);
   add_events(root);

@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   Command root("rodeo", "Rodeo's tools for event files; readout, cards and the control room come with the Debian package.");
   add_data(root);
   add_codes(root);
+  add_docs(root);
   add_version(root);
   return run_command(root, argc, argv);
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cli/docs.h"
 #include "cli/program.h"
 #include "cli/revision.h"
 #include "process/stop_signals.h"
@@ -57,6 +58,7 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
   if (const std::string before = environment("PYTHONPATH"); !before.empty()) path += ":" + before;
   setenv("PYTHONPATH", path.c_str(), 1);
   setenv("RODEO", rodeo_command().c_str(), 1);
+  setenv("RODEO_SITE", documentation_site().c_str(), 1);
   setenv("RODEO_REVISION", RODEO_REVISION, 1);
   if (base::log_level() == base::LogLevel::debug) setenv("RODEO_LOG", "debug", 1);
   std::vector<std::string> command{python_interpreter(), "-B", "-m"};

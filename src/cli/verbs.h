@@ -13,6 +13,7 @@ void add_completion(Command& root);
 void add_control(Command& root);
 void add_data(Command& root);
 void add_demo(Command& root);
+void add_docs(Command& root);
 void add_doctor(Command& root);
 void add_emulate(Command& root);
 void add_events(Command& root);

@@ -1,3 +1,6 @@
+// From files, a browser does not let the search read the found pages for its summaries.
+if (location.protocol === 'file:') DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false
+
 // The choice of a version. It opens the same page of the other version, or its first page if that version does not have the page.
 addEventListener('DOMContentLoaded', () => {
   const box = document.querySelector('.version')

@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import mimetypes
+import os
 from pathlib import Path
 
 from rodeo.control.http import security
@@ -18,6 +19,12 @@ from rodeo.control.refused import Refused
 LOG = logging.getLogger("rodeo.control.http.server")
 HERE = Path(__file__).parents[1]
 PAGE = (HERE / "page").resolve()  # build/python links to the sources
+HELP = "docs/index.html"  # the first page of the documentation site
+NO_HELP = """<!doctype html><html lang="en"><meta charset="utf-8"><title>No documentation</title>
+<h1>The documentation was not built for this copy</h1>
+<p>In a clone, <code>tools/docs</code> builds it; then load this page again. Rodeo's packages have it.</p>
+<p><a href="/">Back to the control room</a></p></html>
+"""
 LONGEST_WAIT_S = 30.0
 BODY_S = 10.0  # a request whose body takes longer is refused
 ENDED = 4401  # the close code of a WebSocket whose session has ended
@@ -70,6 +77,7 @@ class Server:
         routes += [
             routing.WebSocketRoute("/api/live", self.live),
             routing.Route("/api/{rest:path}", self._answered(self.no_route), methods=["GET", "POST"]),
+            routing.Route("/help/{path:path}", self._answered(self.help), methods=["GET"]),
             routing.Route("/{path:path}", self._answered(self.page), methods=["GET"]),
         ]
         return starlette.Starlette(routes=routes, exception_handlers={404: self._plain_error, 405: self._plain_error})
@@ -318,6 +326,26 @@ class Server:
             raise Refused("control.no_route", f"the page has no file /{path[:80]}", "")
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         return responses.Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    def help(self, request):
+        """Files of the documentation site."""
+        responses = needed("starlette.responses")
+        path, site = request.path_params["path"], Path(os.environ.get("RODEO_SITE") or "none").resolve()
+        if not (site / HELP).is_file():
+            return responses.HTMLResponse(NO_HELP, 404)
+        if not path:
+            return responses.RedirectResponse(f"/help/{HELP}")
+        file = (site / path).resolve()
+        if not file.is_relative_to(site) or not file.is_file():
+            raise Refused(
+                "control.no_route", f"the documentation has no file /{path[:80]}", f"/help/{HELP} is its first page"
+            )
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        rules = security.HEADERS["Content-Security-Policy"].replace(
+            "form-action 'none'", "form-action 'self'"
+        )  # its search
+        headers = {"Cache-Control": "no-cache", "Content-Security-Policy": rules}
+        return responses.FileResponse(file, media_type=kind, headers=headers)
 
 
 def _browser(request):
