@@ -50,11 +50,11 @@ ALARM = {
 
 
 @contextlib.asynccontextmanager
-async def opened(directory, url=None, **options):
+async def opened(directory, url=None, system="lab", **options):
     """`async with opened(tmp_path) as database:`"""
     from rodeo.control.database.database import Database
 
-    database = Database(url or f"sqlite:///{directory / 'runs.db'}", directory, "lab", **{"retry_s": 0.1, **options})
+    database = Database(url or f"sqlite:///{directory / 'runs.db'}", directory, system, **{"retry_s": 0.1, **options})
     await database.open()
     try:
         yield database

@@ -32,7 +32,7 @@ DOCUMENT = {
     "commands": {},
     "hosts": [],
     "externals": [],
-    "database": {"state": "good", "journal": 0},
+    "database": {"state": "good", "journal": 0, "run_numbers": None},
 }
 
 

@@ -119,5 +119,6 @@ def running():
         yield server
     finally:
         if server is not None and server.process.poll() is None:
-            server.stop()
+            server.process.send_signal(signal.SIGQUIT)  # at once
+            server.process.wait(timeout=scaled(60))
         shutil.rmtree(home, ignore_errors=True)

@@ -72,13 +72,13 @@ def test_what_is_remembered_of_a_run_does_not_grow_with_its_blocks():
 
 def test_the_next_controller_finds_the_blocks_of_the_open_run_in_their_own_records(tmp_path):
     async def main():
-        async with opened(tmp_path) as database:
+        server = tmp_path / "server.db"
+        async with opened(tmp_path / "lab", url=f"sqlite:///{server}") as database:
             number = await begin(database)
             for block in blocks_of([], trigger((40, 1, 0), (60, 2, 0)), 40, 5):
                 await database.writer.lumi_block(number, block)
-        async with opened(
-            tmp_path, url=f"sqlite:///{tmp_path / 'nowhere' / 'runs.db'}"
-        ) as database:  # only the journal has them
+        server.rename(tmp_path / "away.db")
+        async with opened(tmp_path / "lab", url=f"sqlite:///{tmp_path / 'nowhere' / 'server.db'}") as database:
             blocks = [Block.from_json(each) for each in await database.writer.blocks()]
             await end(database, number)
             return blocks, await database.writer.blocks()

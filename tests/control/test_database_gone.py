@@ -7,8 +7,11 @@ import subprocess
 import postgresql
 import pytest
 from conftest import scaled
-from databases import ALARM, begin, end, gone, good, opened, whole_run
+from databases import ALARM, begin, end, gone, good, opened, until, whole_run
+from rodeo.control.database import run_json
 from rodeo.control.refused import Refused
+from running_room import RunningRoom
+from small_systems import one_card
 from test_database import do, script
 
 
@@ -65,9 +68,8 @@ def test_row_1_an_open_run_goes_on_and_ends_and_its_records_follow_once_and_in_o
                 await gone(database)
                 await end(database, number, flags=["DEGRADED"])
                 assert writer.health()["journal"] == 21
-                with pytest.raises(Refused) as refused:
-                    await begin(database)
-                assert refused.value.code == "control.database"
+                assert await begin(database) == number + 1
+                await end(database, number + 1)
             finally:
                 back()
             await good(database)
@@ -77,7 +79,7 @@ def test_row_1_an_open_run_goes_on_and_ends_and_its_records_follow_once_and_in_o
                 ["DEGRADED"],
                 [str(index) for index in range(20)],
             )
-            assert await begin(database) == number + 1
+            assert await begin(database) == number + 2
             assert [writer.health()[name] for name in ("unusable", "lost")] == [0, 0]
 
     do(main())
@@ -142,21 +144,18 @@ async def main(place, url):
     async with opened(place, url) as database:
         number = await begin(database)
         await good(database)
-        sizes = [each.stat().st_size for each in place.iterdir()]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (max(sizes) + 50, resource.RLIM_INFINITY))
-        for index in range(2000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))  # less than a page of the file
+        for index in range(300):
             await database.writer.note(number, "ana", str(index) + " " * 100)
-            if database.writer.health()["journal_why"] and index > 20:
-                break
         last = index
         await until(lambda: not database.writer.health()["journal"], "the server's rows")
         health = database.writer.health()
-        assert health["journal_why"] and not health["lost"], health
+        assert health["file_why"] and not health["lost"] and health["run_numbers"] == 0, health
         texts = [int(each["text"]) for each in reversed((await database.reads.run(number))["notes"])]
         assert texts == list(range(last + 1)), texts
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         await end(database, number)
-        await until(lambda: not database.writer.health()["journal_why"], "the disk")
+        await until(lambda: not database.writer.health()["file_why"], "the disk")
         await good(database)
         run = await database.reads.run(number)
         assert run["state"] == "CLOSED" and [int(each["text"]) for each in reversed(run["notes"])] == texts
@@ -199,6 +198,7 @@ def test_row_3_a_server_that_has_lost_its_tables_gets_new_ones_and_later_numbers
             await end(database, number)
             await good(database)
             assert (number, (await database.reads.run(number))["state"]) == (3, "CLOSED")
+            assert [row["number"] for row in await database.here.runs()] == [3, 2, 1]
 
     do(main())
 
@@ -290,3 +290,57 @@ def test_two_rooms_draw_from_the_server_at_once(tmp_path, server):
     found = do(main())
     assert len({*found[0], *found[1]}) == 10
     assert {number for (number,) in server.sql("select number from run")} == {*found[0], *found[1]}
+
+
+def test_row_4_a_room_that_begins_without_its_file_knows_the_open_run_from_its_run_json(tmp_path):
+    folder = tmp_path / "runs" / "000002"
+
+    async def before():
+        async with opened(tmp_path) as database:
+            await end(database, await begin(database))
+            folder.mkdir(parents=True)
+            number = await begin(database)
+            await until((folder / "run.json").exists, "run.json")
+            await database.writer.note(number, "ana", "lost with the file")
+
+    do(before())
+    for each in tmp_path.glob("runs.db*"):
+        each.unlink()
+
+    async def after():
+        async with opened(tmp_path) as database:
+            assert [(row["number"], row["holder"]) for row in await database.writer.open_runs()] == [(2, "ana")]
+            with pytest.raises(Refused, match="run 2 of `lab` is open"):
+                await begin(database)
+            await end(database, 2)
+            run = await database.reads.run(2)
+            assert (run["state"], [each["name"] for each in run["processes"]]) == ("CLOSED", ["reader"])
+            assert await begin(database) == 3
+        assert '"state": "CLOSED"' in (folder / "run.json").read_text()
+
+    do(after())
+
+
+def test_a_room_starts_and_ends_runs_while_its_server_is_gone(place, server):
+    file = one_card(place)
+    text = file.read_text()
+    file.write_text(text.replace("[control]\n", f'[control]\ndatabase = "{server.url}"\n'))
+    with RunningRoom(file) as room:
+        room.command("launch")
+        room.until(lambda document: document["database"]["run_numbers"] == 1000, "a block of run numbers")
+        back = server.stop()
+        try:
+            room.until(lambda document: document["database"]["state"] == "gone", "the server is missed")
+            room.until(lambda document: any(each["cause"] == "database" for each in document["alarms"]), "the warning")
+            room.command("start", run_type="test")
+            room.until(lambda document: document["numbers"]["events"], "events come")
+            room.command("stop")
+            assert room.document()["database"]["run_numbers"] == 999
+            record = run_json.read(place / "t" / "runs" / "000001" / "run.json")
+            assert (record["state"], record["condition"]) == ("CLOSED", "GOOD")
+        finally:
+            back()
+        room.until(lambda document: document["database"]["state"] == "good", "the server is back")
+        room.until(lambda document: not document["database"]["journal"], "the server has all records")
+        assert room.row(1)["condition"] == "GOOD"
+    assert server.sql("select number, state from run") == [(1, "CLOSED")]

@@ -102,6 +102,7 @@ def test_without_a_run_there_is_none_and_nothing_is_made_up():
     assert all(value is None for key, value in got["numbers"].items() if key != "chunks") and got["database"] == {
         "state": "gone",
         "journal": 0,
+        "run_numbers": None,
     }
 
 

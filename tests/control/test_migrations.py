@@ -103,20 +103,32 @@ def test_a_connection_of_postgresql_does_not_wait_for_ever():
     assert limits(sa.make_url("mysql://host/lab"), 5.0) == {}
 
 
-def test_a_database_of_a_newer_version_is_left_alone_and_a_run_goes_on_without_it(tmp_path):
-    made(tmp_path / "runs.db")
-    with sqlite3.connect(tmp_path / "runs.db") as connection:
+def newer(path):
+    made(path)
+    with sqlite3.connect(path) as connection:
         connection.execute("update alembic_version set version_num = '9999'")
     connection.close()
-    schema = Schema(f"sqlite:///{tmp_path / 'runs.db'}")
-    engine = schema.engine()
-    with engine.connect() as connection, pytest.raises(Refused) as refused:
-        schema.bring_up(connection)
-    engine.dispose()
-    assert refused.value.code == "control.database_version" and "9999" in refused.value.what
+
+
+def test_a_database_of_a_newer_version_is_left_alone_and_no_room_begins_with_it(tmp_path):
+    newer(tmp_path / "runs.db")
+    before = (tmp_path / "runs.db").read_bytes()
 
     async def main():
-        async with opened(tmp_path) as database:
+        with pytest.raises(Refused) as refused:
+            async with opened(tmp_path):
+                pass
+        assert refused.value.code == "control.database_version" and "9999" in refused.value.what
+
+    asyncio.run(main())
+    assert (tmp_path / "runs.db").read_bytes() == before
+
+
+def test_a_server_of_a_newer_version_is_left_alone_and_counts_as_gone(tmp_path):
+    newer(tmp_path / "server.db")
+
+    async def main():
+        async with opened(tmp_path, f"sqlite:///{tmp_path / 'server.db'}") as database:
             health = database.writer.health()
             assert health["state"] == "gone" and "newer version" in health["why"]
             with pytest.raises(Refused):
@@ -132,7 +144,8 @@ def test_a_database_from_before_luminosity_blocks_gets_their_table_and_keeps_its
     schema = made(path)
     engine = schema.engine()
     with engine.connect() as connection, connection.begin():
-        connection.exec_driver_sql("drop table lumi_block")
+        for table in ("lumi_block", "store", "outbox", "number_block"):
+            connection.exec_driver_sql(f"drop table {table}")
         connection.exec_driver_sql("update alembic_version set version_num = '0001'")
         connection.exec_driver_sql("insert into run_number values ('lab', 7)")
     with engine.connect() as connection:
@@ -148,7 +161,7 @@ SECOND = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0003", "0002"
+revision, down_revision = "0004", "0003"
 
 
 def upgrade():
@@ -160,23 +173,23 @@ def test_an_older_database_is_copied_and_then_brought_up_to_date(tmp_path, monke
     old = made(tmp_path / "runs.db")
     migrations = tmp_path / "migrations"
     shutil.copytree(schema_module.MIGRATIONS, migrations)
-    (migrations / "versions" / "0003_beam.py").write_text(SECOND)
+    (migrations / "versions" / "0004_beam.py").write_text(SECOND)
     monkeypatch.setattr(schema_module, "MIGRATIONS", migrations)
-    monkeypatch.setattr(schema_module, "HEAD", "0003")
+    monkeypatch.setattr(schema_module, "HEAD", "0004")
     engine = old.engine(writes=False)
-    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="has tables 0002"):
+    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="has tables 0003"):
         refuse_other(connection, old)
     engine.dispose()
     made(tmp_path / "runs.db")
     found = {}
-    for name in ("runs.db", "runs.db.before-0003"):
+    for name in ("runs.db", "runs.db.before-0004"):
         with sqlite3.connect(tmp_path / name) as connection:
             found[name] = (
                 "beam" in [each[0] for each in columns(connection)[0]["run"]],
                 connection.execute("select version_num from alembic_version").fetchall(),
             )
         connection.close()
-    assert found == {"runs.db": (True, [("0003",)]), "runs.db.before-0003": (False, [("0002",)])}
+    assert found == {"runs.db": (True, [("0004",)]), "runs.db.before-0004": (False, [("0003",)])}
 
 
 def test_a_file_that_is_something_else_is_not_read_as_a_run_database(tmp_path):

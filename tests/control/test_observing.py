@@ -74,7 +74,7 @@ def test_nobody_knows_of_a_process_that_lived_when_its_host_fell_silent():
 
 
 class Stuck:
-    """A writer whose journal is on a disk that does not answer."""
+    """A writer whose file is on a disk that does not answer."""
 
     async def remember(self, key, value):
         await asyncio.Event().wait()
@@ -83,9 +83,8 @@ class Stuck:
 
 
 def controller(system=looking.SYSTEM, writer=None):
-    return Controller(
-        system, rodeo="rodeo", hosts={"local": Host()}, database=SimpleNamespace(writer=writer or Silent(), reads=None)
-    )
+    database = SimpleNamespace(writer=writer or Silent(), reads=None, here=writer)
+    return Controller(system, rodeo="rodeo", hosts={"local": Host()}, database=database)
 
 
 class Silent:
@@ -245,7 +244,7 @@ def test_what_was_remembered_of_a_process_counts_when_its_silent_host_is_there_a
                 }
             )
         )
-        room.reads, prepared = room.writer, []
+        prepared = []
 
         async def prepare(members):
             prepared.extend(members)
@@ -280,7 +279,7 @@ def test_the_alarm_on_a_file_that_was_left_open_outlives_the_room_until_the_file
 
     async def main():
         room = controller(replace(looking.SYSTEM, directory=tmp_path), writer)
-        room.observer.hosts["local"].processes, room.reads = [], writer
+        room.observer.hosts["local"].processes = []
         writer.alarms_standing, writer.runs = alarms_standing, runs
         await adopt(room)
         for _ in range(RESTORED_LOOKS + 1):

@@ -135,7 +135,8 @@ def test_a_start_needs_database_disk_and_alarms_that_somebody_has_seen():
         return situation(ALL_READY, memory=READY, **given)["start"]
 
     assert start() is None
-    assert "database" in start(database_good=False)
+    assert "no run number" in start(run_numbers=0)
+    assert start(run_numbers=1) is None
     assert "2.0 GB free" in start(disk_free_bytes=2 * 10**9, disk_stop_bytes=3 * 10**9)
     assert "500 s" in start(
         disk_free_bytes=9 * 10**9, disk_stop_bytes=3 * 10**9, disk_seconds_left=500, disk_time_s=600
@@ -153,7 +154,7 @@ def test_a_run_goes_on_and_stops_without_database_and_disk():
         RUNNING,
         run=row(),
         held=False,
-        database_good=False,
+        run_numbers=0,
         disk_free_bytes=0,
         disk_stop_bytes=1,
         alarms=(Alarm("a", "alarm", 1, "x"),),
@@ -166,7 +167,7 @@ def test_there_is_always_a_way_out():
     for _ in range(5_000):
         looks, run, act, memory, given = anything(random_)
         derived = derive(looks, run, act, memory, **given)
-        answer = refusals(derived, run=run, act=act, memory=memory, database_good=random_.random() < 0.5)
+        answer = refusals(derived, run=run, act=act, memory=memory, run_numbers=random_.choice((None, 0, 1)))
         assert list(answer) == list(COMMANDS)
         if act is None:
             if run is not None:

@@ -478,7 +478,7 @@ def test_a_room_that_cannot_begin_leaves_the_token_of_the_one_that_serves(tmp_pa
 
     class Refusing(Idle):
         async def open(self):
-            raise Refused("control.database", "another control room writes the journal", "")
+            raise Refused("control.database", "another control room writes runs.db", "")
 
     token = tmp_path / "viewer.token"
     token.write_text("of the room that serves\n")

@@ -1,6 +1,8 @@
 """Runs in the shell: their display, and the choice of the database."""
 
+import contextlib
 import os
+import sqlite3
 from pathlib import Path
 
 from rodeo.control import paths
@@ -34,16 +36,19 @@ def url_of(text):
     return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
 
 
-def database_url(database=None, system=None):
+def database_url(database=None, system=None, store=False):
     """The address of the database: `database` (an address or a file), else of `system` (its file or directory), else $RODEO_DATABASE, runs.db here or in the
-    only directory below that has one, or of the running control room. Refused(control.which_database) if none or several are found."""
+    only directory below that has one, or of the running control room. Of a system with a server this is the server, with `store` its own runs.db.
+    Refused(control.which_database) if none or several are found."""
     if database:
         return url_of(database)
     if system:
-        return _of_system(Path(system))
+        return _of_system(Path(system), store)
     if os.environ.get(VARIABLE):
         return url_of(os.environ[VARIABLE])
     here = [each for each in (Path("runs.db"), *sorted(Path(".").glob("*/runs.db"))) if each.is_file()]
+    stores = [] if store else [each for each in here if _feeds_a_server(each)]
+    here = [each for each in here if each not in stores]
     if here and (here[0] == Path("runs.db") or len(here) == 1):
         return url_of(str(here[0]))
     if here:
@@ -57,7 +62,7 @@ def database_url(database=None, system=None):
         from rodeo.control.client import connect
 
         with connect(rooms[0]) as client:
-            return _of_system(Path(client.status()["system"]["file"]))
+            return _of_system(Path(client.status()["system"]["file"]), store)
     if rooms:
         raise Refused(
             "control.which_database",
@@ -66,18 +71,28 @@ def database_url(database=None, system=None):
         )
     raise Refused(
         "control.which_database",
-        "no run database is here, and no control room of yours runs",
+        f"{f'the runs of {stores[0]} are on a server' if stores else 'no run database is here'}, and no control room of yours runs",
         "--database or --system names one; rodeo control SYSTEM makes one",
     )
 
 
-def _of_system(path):
+def _feeds_a_server(path):
+    """Whether a runs.db is the store of a system whose runs are all on a server. It may lack older ones."""
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file,
+    ):
+        return any(server for (server,) in file.execute("select server from store"))
+    return False
+
+
+def _of_system(path, store):
     if path.is_dir():
         return url_of(str(path / "runs.db"))
     from rodeo.control.state.system import load
 
     system = load(path, paths.rodeo_command(), check_classes=False)
-    return system.database or url_of(str(system.directory / "runs.db"))
+    return (not store and system.database) or url_of(str(system.directory / "runs.db"))
 
 
 # As text

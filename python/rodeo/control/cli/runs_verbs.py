@@ -53,15 +53,14 @@ def parser(verb, formats="table json csv"):
     return made
 
 
-def schema_of(options):
+def schema_of(options, store=False):
     from rodeo.control.paths import needed
 
     needed("sqlalchemy")
     from rodeo.control.cli import runs
     from rodeo.control.database.schema import Schema
 
-    schema = Schema(runs.database_url(options.database, options.system))
-    return schema
+    return Schema(runs.database_url(options.database, options.system, store))
 
 
 def read(options, function, *arguments):
@@ -350,7 +349,7 @@ def run_take(argv):
     )
     made.add_argument("--least", type=run_number, default=1, metavar="N", help="at least this number (default: 1)")
     options = made.parse_args(argv)
-    schema = schema_of(options)
+    schema = schema_of(options, store=True)
     from rodeo.control.database import bare_readout
 
     number = bare_readout.draw_number(schema, options.of, options.least)

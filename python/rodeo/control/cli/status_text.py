@@ -65,7 +65,7 @@ def text(document: dict, now_ns: int | None = None) -> str:
     if document["database"]["state"] != "good":
         lines += [
             "",
-            f"the run database is gone: {document['database'].get('journal') or 0} entries wait in the journal",
+            f"the run database is gone: {document['database'].get('journal') or 0} records wait for it",
         ]
     return "\n".join(lines)
 

@@ -1,10 +1,10 @@
-"""Puts records of the journal into the tables, in the caller's transaction. The caller keeps the order, and applies each record once."""
+"""Puts records of a store into the tables, in the caller's transaction. The caller keeps the order, and applies each record once."""
 
 import hashlib
 import json
 
 from rodeo.control.database import tables
-from rodeo.control.database.tables import ABORTED, CLOSED, OPEN, sa
+from rodeo.control.database.tables import CLOSED, OPEN, sa
 
 START_OF_CHAIN = "0" * 64  # the migration inserts it, so that the first writer has a row to lock
 
@@ -16,37 +16,6 @@ def canonical(value):
 
 def config_sha256(configuration):
     return hashlib.sha256(canonical(configuration).encode()).hexdigest()
-
-
-def draw(connection, record, floor=lambda known: 0, close=lambda connection: None):
-    """Draws a run number and inserts its row. Returns the number or, if a run is open, its negative number. `floor(known)` is the largest number given
-    before, which these tables may lack; `known` says that they have runs of this system. `close(connection)` closes rows of ended runs that are still
-    open in an older copy."""
-    close(connection)
-    opened = connection.execute(
-        sa.select(tables.run.c.number).where(tables.run.c.system == record["system"], tables.run.c.state == OPEN)
-    ).scalar()
-    if opened is not None:
-        return -opened
-    number = (
-        max(
-            [
-                floor(_known(connection, record["system"])),
-                *connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars(),
-                connection.execute(sa.select(sa.func.max(tables.run.c.number))).scalar() or 0,
-            ]
-        )
-        + 1
-    )
-    _open(connection, {**record, "number": number})
-    return number
-
-
-def _known(connection, system):
-    return (
-        connection.execute(sa.select(tables.run_number.c.last).where(tables.run_number.c.system == system)).scalar()
-        is not None
-    )
 
 
 def _open(connection, record):
@@ -110,12 +79,13 @@ def upsert(connection, table, key, values):
 
 
 def opened(connection, record):
-    """Records the begin of a run. Its row exists since its number was drawn, unless another database has replaced this one."""
-    if (
-        connection.execute(sa.select(tables.run.c.number).where(tables.run.c.number == record["number"])).scalar()
-        is not None
-    ):
+    """Records the begin of a run. ValueError if another run has its number, as after an import."""
+    run = tables.run.c
+    there = connection.execute(sa.select(run.system, run.asked_ns).where(run.number == record["number"])).first()
+    if there is not None and tuple(there) == (record["system"], record["asked_ns"]):
         return
+    if there is not None:
+        raise ValueError(f"another run has the number {record['number']}: of `{there.system}`")
     connection.execute(
         tables.run.update()
         .where(tables.run.c.system == record["system"], tables.run.c.state == OPEN)
@@ -283,12 +253,16 @@ def _of_record(error):
     )
 
 
+def position(connection, store):
+    """Returns the last sequence of a store that is in the tables, or None."""
+    row = sa.select(tables.journal.c.last).where(tables.journal.c.id == store).with_for_update()
+    return connection.execute(row).scalar()
+
+
 def batch(connection, journal, records):
-    """Applies [(sequence, record)] of a journal in order, and skips those already applied. A record that fits no table goes to `unusable`. Returns the
-    number of unusable records."""
-    last = connection.execute(
-        sa.select(tables.journal.c.last).where(tables.journal.c.id == journal).with_for_update()
-    ).scalar()
+    """Applies [(sequence, record)] of the store with the id `journal`, in order, and skips those already applied. A record that fits no table goes to
+    `unusable`. Returns the number of unusable records."""
+    last = position(connection, journal)
     unusable = 0
     fresh = [(sequence, record) for sequence, record in records if last is None or sequence > last]
     for sequence, record in fresh:
@@ -311,6 +285,3 @@ def batch(connection, journal, records):
     if fresh:
         upsert(connection, tables.journal, {"id": journal}, {"last": fresh[-1][0]})
     return unusable
-
-
-__all__ = ["ABORTED", "KINDS", "batch", "draw"]

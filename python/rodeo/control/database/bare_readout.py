@@ -4,7 +4,7 @@ import json
 import socket
 from pathlib import Path
 
-from rodeo.control.database import apply_records, tables
+from rodeo.control.database import run_numbers, tables
 from rodeo.control.database.run_json import STDIN
 from rodeo.control.database.tables import sa
 from rodeo.control.refused import Refused
@@ -16,28 +16,22 @@ LONGEST = 64 * 2**20
 
 
 def draw_number(schema, system=SYSTEM, least=1):
-    """Takes the next run number of a database, at least `least`; makes the database if needed. Ignores impossible numbers of an older import.
-    Refused(control.database)."""
+    """Takes a run number, at least `least`, of a database, which it makes if needed. A store that feeds a server gives it from its blocks. Refused(control.database)."""
     engine = schema.engine(create=True)
     try:
         with engine.connect() as connection:
             schema.bring_up(connection)
             with connection.begin():
-                given = [*connection.execute(sa.select(tables.run_number.c.last).with_for_update()).scalars()]
-                newest = (
-                    connection.execute(
-                        sa.select(sa.func.max(tables.run.c.number)).where(tables.run.c.number <= tables.LARGEST_RUN)
-                    ).scalar()
-                    or 0
-                )
-                number = max([least - 1, newest, *(each for each in given if each <= tables.LARGEST_RUN)]) + 1
-                if number > tables.LARGEST_RUN:
+                server = connection.execute(sa.select(tables.store.c.server)).scalar()
+                if not server:
+                    return run_numbers.reserve(connection, system, least=least)[0]
+                number = run_numbers.take(connection, least=least)
+                if number is None:
                     raise Refused(
                         "control.database",
-                        f"the run database has given out its last run number, {tables.LARGEST_RUN}",
-                        "begin another database",
+                        f"{schema} has no run number left from {least} on",
+                        f"its room takes the next ones from {server}, when it is there",
                     )
-                apply_records.count(connection, system, number)
                 return number
     except sa.exc.SQLAlchemyError as error:
         from rodeo.control.database.schema import fault_text

@@ -8,8 +8,9 @@ from rodeo.control.printed import utc
 from rodeo.control.refused import Refused
 
 
-def put(connection, record):
-    """Inserts a run of a run.json into a database, or replaces its open row. Returns False if the database has this run already, else True.
+def put(connection, record, keep_open=False):
+    """Inserts a run of a run.json into a database, or replaces its open row. Returns False if the database has this run already, else True. An open run is
+    closed, unless `keep_open`.
     Refused: control.run_exists if another run has its number; control.run_json if a part of it fits no table."""
     try:
         number_ = int(record["number"])
@@ -36,7 +37,7 @@ def put(connection, record):
                 f"another run has the number {number_}: of `{there.system}`, started {utc(there.asked_ns)} UTC",
                 "import it into another database",
             )
-        _put(connection, record)
+        _put(connection, record, keep_open)
         queries.run(connection, number_)
         return True
     except (
@@ -55,11 +56,11 @@ def put(connection, record):
         ) from None
 
 
-def _put(connection, record):
+def _put(connection, record, keep_open):
     number_ = int(record["number"])
     row = {name: record[name] for name in queries.KEYS if name in tables.run.c and name != "flags"}
     apply_records.count(connection, record["system"], number_)
-    if record["state"] == OPEN:  # this database has no controller that could close it
+    if record["state"] == OPEN and not keep_open:  # this database has no controller that could close it
         row.update(
             state=tables.CLOSED,
             reason="; ".join(

@@ -7,12 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rodeo.control.database import tables
 from rodeo.control.database.apply_records import AUDITED, START_OF_CHAIN, audit_sha256
-from rodeo.control.database.journal_state import OF_THE_RUN, STANDING, Kept
-from rodeo.control.database.schema import fault_text, refuse_other
+from rodeo.control.database.run_json import OF_THE_RUN
+from rodeo.control.database.schema import fault_text, limited, refuse_other
 from rodeo.control.database.tables import OPEN, sa
 from rodeo.control.refused import Refused
 
 MOST_RUNS = 10_000
+STANDING = tuple(
+    "cause severity raised_ns what value limit do process acked_by acked_ns cleared_ns".split()
+)  # of an alarm
 
 # The members of a run in a list of runs.
 KEYS = (
@@ -57,7 +60,7 @@ class Reads:
         engine = None
         try:
             engine = self.schema.engine(writes=False)
-            with engine.connect() as connection, connection.begin():
+            with engine.connect() as connection, limited(connection), connection.begin():
                 refuse_other(connection, self.schema)
                 return function(connection, *arguments)
         except (sa.exc.SQLAlchemyError, OSError) as error:
@@ -424,28 +427,35 @@ def alarm_history(connection, limit=100):
     return [_alarm(each) for each in connection.execute(query)]
 
 
-def kept_of(connection, system):
-    """Makes the Kept of this system's journal from the tables."""
-    alarm, fact = tables.alarm, tables.remembered
+def remembered(connection, system):
+    """Returns {key: value} of the facts that a system remembers."""
+    fact = tables.remembered
+    rows = connection.execute(sa.select(fact).where(fact.c.system == system))
+    return {each.key: json.loads(each.value) for each in rows}
+
+
+def alarms_standing(connection, system):
+    """Returns the alarms of a system that are not both acknowledged and cleared."""
+    alarm = tables.alarm
     standing = sa.select(alarm).where(
         alarm.c.system == system,
         alarm.c.followed_ns.is_(None),
         sa.or_(alarm.c.acked_by.is_(None), alarm.c.cleared_ns.is_(None)),
     )
-    opened = open_runs(connection, system)
-    return Kept(
-        {
-            "blocks": [
-                block
-                for row in opened[-1:]
-                for block in _of_run(connection, tables.lumi_block, row["number"], "first_trigger")
-            ],
-            "remembered": {
-                each.key: json.loads(each.value)
-                for each in connection.execute(sa.select(fact).where(fact.c.system == system))
-            },
-            "open_runs": opened,
-            "alarms": [{name: row[name] for name in STANDING} for row in map(_alarm, connection.execute(standing))],
-            "last_number": connection.execute(sa.select(sa.func.max(tables.run_number.c.last))).scalar() or 0,
-        }
-    )
+    return [{name: row[name] for name in STANDING} for row in map(_alarm, connection.execute(standing))]
+
+
+def blocks(connection, system):
+    """Returns the luminosity blocks of the open run of a system."""
+    rows = open_runs(connection, system)
+    return _of_run(connection, tables.lumi_block, rows[-1]["number"], "first_trigger") if rows else []
+
+
+def standing(connection, system):
+    """Returns what a new store of this system must know, in the form of the first line of an older version's journal."""
+    return {
+        "remembered": remembered(connection, system),
+        "open_runs": open_runs(connection, system),
+        "blocks": blocks(connection, system),
+        "alarms": alarms_standing(connection, system),
+    }

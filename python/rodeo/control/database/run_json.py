@@ -12,6 +12,7 @@ NAME = "run.json"
 STDIN = Path("/dev/stdin")
 FORMAT = "rodeo-run"
 VERSION = 1
+OF_THE_RUN = ""  # the process of counters that belong to the run
 LONGEST = 256 * 2**20  # bytes; longer files are refused
 _ONE = threading.Lock()  # held during all writes, so that two threads do not write to one file
 

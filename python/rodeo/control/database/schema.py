@@ -2,8 +2,12 @@
 date."""
 
 import contextlib
+import logging
 import os
+import re
+import socket
 import sqlite3
+import threading
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -13,9 +17,14 @@ from rodeo.control.paths import needed
 from rodeo.control.refused import Refused
 from rodeo.missing import remedy
 
+LOG = logging.getLogger("rodeo.control")
 MIGRATIONS = Path(__file__).parent / "migrations"
 GONE_AFTER_MS = 12_000  # a server that accepts no bytes for this time is gone
 LONGEST_STATEMENT_MS = 60_000  # limit of a statement; migrations have none
+ANSWER_S = 60.0  # limit of a transaction with a server: a server that hangs still acknowledges bytes
+NETWORK = re.compile(
+    r"nfs4?|cifs|smb.*|9p|virtiofs|ceph|lustre|gpfs|beegfs.*|orangefs|pvfs2|ocfs2|gfs2|afs|glusterfs|fuse\..*|fuse"
+)
 
 
 class Schema:
@@ -58,7 +67,7 @@ class Schema:
                 uri, uri=True, timeout=self.busy_s, isolation_level=None, check_same_thread=False
             )
             try:
-                _set_up(connection, writes, self.busy_s)
+                _set_up(connection, writes, self.busy_s, network_file_system(self.path))
             except BaseException:
                 connection.close()
                 raise
@@ -130,15 +139,55 @@ def limits(url, busy_s):
     return {name: value for name, value in own.items() if name not in url.query}
 
 
-def _set_up(connection, writes, busy_s):
-    """Sets up an SQLite connection. The change to WAL briefly locks the whole file, and SQLite itself does not wait for this lock."""
+@contextlib.contextmanager
+def limited(connection):
+    """Ends the connection to a server that does not answer within ANSWER_S: its driver would wait for ever. The transaction then fails."""
+    driver = connection.connection.driver_connection
+    if not hasattr(driver, "fileno"):  # SQLite
+        yield
+        return
+    own = socket.socket(fileno=os.dup(driver.fileno()))
+
+    def end():
+        with contextlib.suppress(OSError):
+            own.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(ANSWER_S, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        own.close()
+
+
+def network_file_system(path, mounts=None):
+    """Returns the type of the network file system that has `path`, or "". WAL needs memory that all its users share, and SQLite excludes network file
+    systems from it. `mounts`: the text of /proc/self/mountinfo."""
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mountinfo").read_text()
+        except OSError:
+            return ""
+    place, kind, longest = os.path.realpath(path), "", -1
+    for line in mounts.splitlines():
+        fields, _, rest = line.partition(" - ")
+        point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields.split(" ")[4])
+        if len(point) >= longest and (point == "/" or place == point or place.startswith(point + "/")):
+            kind, longest = rest.split(" ")[0], len(point)
+    return kind if NETWORK.fullmatch(kind) else ""
+
+
+def _set_up(connection, writes, busy_s, network):
+    """Sets up an SQLite connection. The change of the journal's mode briefly locks the whole file, and SQLite itself does not wait for this lock."""
     if not writes:
         connection.execute("PRAGMA query_only = ON")
         return
-    end = time.monotonic() + busy_s
+    end, mode = time.monotonic() + busy_s, "DELETE" if network else "WAL"
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA journal_mode = {mode}")
             break
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > end:

@@ -7,7 +7,7 @@ from rodeo.control.paths import needed
 
 sa = needed("sqlalchemy")
 
-HEAD = "0002"  # the migration of these tables
+HEAD = "0003"  # the migration of these tables
 OPEN, CLOSED, ABORTED = "OPEN", "CLOSED", "ABORTED"  # states of a run's row
 METADATA = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite assigns ids only to a column of this type
@@ -214,9 +214,9 @@ remembered = sa.Table(
     _text("value", nullable=False),
 )
 
-# The last record of each journal in these tables. The record's transaction writes it, so each record is applied once.
+# The last record of each store in these tables. The record's transaction writes it, so each record is applied once.
 journal = sa.Table("journal", METADATA, _text("id", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False))
-unusable = sa.Table(  # records of a journal that fit no table; they stay unchanged and are counted
+unusable = sa.Table(  # records of a store that fit no table; they stay unchanged and are counted
     "unusable",
     METADATA,
     _text("journal", primary_key=True),
@@ -225,4 +225,28 @@ unusable = sa.Table(  # records of a journal that fit no table; they stay unchan
     _text("why", nullable=False),
 )
 
+# Only the store of a room has rows in these three.
+store = sa.Table(  # one row: the id under which this file writes, its place, and the server that it feeds, or ""
+    "store",
+    METADATA,
+    _text("id", primary_key=True),
+    _text("host", nullable=False),
+    _text("path", nullable=False),
+    sa.Column("inode", sa.BigInteger, nullable=False),
+    _text("server", nullable=False),
+)
+outbox = sa.Table(  # records that the server may lack
+    "outbox",
+    METADATA,
+    sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
+    _text("store", nullable=False),
+    _text("record", nullable=False),
+)
+number_block = sa.Table(  # run numbers that the server has reserved for this system: `next` to `last` are left
+    "number_block",
+    METADATA,
+    sa.Column("first", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("next", sa.BigInteger, nullable=False),
+    sa.Column("last", sa.BigInteger, nullable=False),
+)
 RUN_TABLES = (transition, process, file, counter, lumi_block, note, quality)  # tables of one run; alarms are apart

@@ -1,23 +1,22 @@
-"""Writes the control room's records to the run database. Each call returns when the record is on disk in the journal; only a run number needs the database.
+"""Writes the control room's records to the run database. Each call returns when the record is on disk.
 
 All calls are coroutines, for any loop and thread. Times are UTC in ns, sizes in bytes.
 """
 
 import asyncio
-import contextlib
 import json
 import math
 import time
 
-from rodeo.control.database.apply_records import canonical, draw
-from rodeo.control.refused import Refused
+from rodeo.control.database import queries
+from rodeo.control.database.apply_records import canonical
 
 DISK_S = 5.0  # limit of a call's wait for the disk; the record is written when the disk permits
 LONGEST_TEXT = 20_000  # limit of characters in a reason, a comment, a note
 
 
 class Writer:
-    """Writes to one Database. If the database is gone, only open_run() is refused; see health()."""
+    """Writes to one Database. If its file is gone, open_run() and questions are refused; see health()."""
 
     def __init__(self, database):
         self._database = database
@@ -38,7 +37,7 @@ class Writer:
         """Draws a run number and writes its row, in one transaction; returns the number. `configuration`: a JSON object with all that a repetition of the run
         needs (database/configuration_files.py). `processes`: objects with name, class, kind, host, role, pid, build, settings.
 
-        Refused: control.run_open if a run of the system is open, control.database if the database is gone."""
+        Refused: control.run_open if a run of the system is open, control.database if the file is gone or no run number is left."""
         record = _json(
             {
                 "system": str(system),
@@ -51,19 +50,7 @@ class Writer:
                 "asked_ns": asked_ns or time.time_ns(),
             }
         )
-        number = await asyncio.wrap_future(
-            self._database.ask(
-                lambda connection: draw(connection, record, self._database.floor, self._database.close_ended)
-            )
-        )
-        if number < 0:
-            raise Refused(
-                "control.run_open",
-                f"run {-number} of `{system}` is open",
-                "rodeo control stop ends it; if no room has it, a new room of this system closes it",
-            )
-        await self._put("open", **{**record, "number": number})
-        return number
+        return await asyncio.wrap_future(self._database.draw(record))
 
     async def close_run(self, number, state, condition, flags, reason, first_event_ns, stopped_ns, closed_ns):
         """Closes the row of a run. `state`: CLOSED or ABORTED; `condition` as in its report; `flags` of DEGRADED, INTERRUPTED, TAINTED."""
@@ -196,31 +183,28 @@ class Writer:
         await self._put("remember", system=self.system, key=key, value=value)
 
     async def recall(self, key):
-        """Returns the remembered fact, or None. The journal has it, so this works without the database."""
-        return json.loads(json.dumps(await self._kept(lambda kept: kept.remembered.get(key))))
+        """Returns the remembered fact, or None."""
+        return (await self._ask(queries.remembered, self.system)).get(key)
 
     async def open_runs(self):
-        """Returns the rows of open runs, oldest first: of all systems from the database; without the database, those of this system from the journal."""
-        known = await self._kept(lambda kept: [dict(row) for row in kept.runs.values()])
-        with contextlib.suppress(Refused):
-            await asyncio.wrap_future(self._database.ask(self._database.close_ended))
-        if self.health()["state"] == "gone":  # the database may be readable but out of date
-            return known
-        try:
-            return await self._database.reads.open_runs()
-        except Refused:
-            return known
+        """Returns the rows of open runs, oldest first. A run that has ended according to its run.json is closed."""
+
+        def ask(connection):
+            self._database.close_ended(connection)
+            return queries.open_runs(connection)
+
+        return await self._ask(ask)
 
     async def blocks(self):
         """Returns the luminosity blocks of the open run, in order, in the form of blocks.Block.as_json()."""
-        return await self._kept(lambda kept: [dict(block) for _, block in sorted(kept.blocks.items())])
+        return await self._ask(queries.blocks, self.system)
 
     async def alarms_standing(self):
         """Returns the alarms that are not both acknowledged and cleared, in the form of Alarm.as_json()."""
-        return await self._kept(lambda kept: [dict(row) for row in kept.alarms.values()])
+        return await self._ask(queries.alarms_standing, self.system)
 
-    async def _kept(self, function):
-        return await asyncio.to_thread(self._database.kept, function)
+    async def _ask(self, function, *arguments):
+        return await asyncio.wrap_future(self._database.ask(lambda connection: function(connection, *arguments)))
 
 
 def _text(value):

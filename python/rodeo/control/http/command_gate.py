@@ -160,7 +160,7 @@ class Desk:
             self._kept = fence
 
     async def audit(self, actor, command, arguments, outcome, detail):
-        """Writes one audit row. If the database is gone, the journal keeps the row; no command waits for the database."""
+        """Writes one audit row. If the run database is gone, the row waits in memory."""
         arguments = arguments if isinstance(arguments, dict) else {}
         try:
             await self.controller.writer.audit(

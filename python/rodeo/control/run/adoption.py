@@ -98,7 +98,7 @@ async def _standing(c):
 
 async def _last_run(c):
     try:
-        rows = await c.reads.runs(limit=5)
+        rows = await c.database.here.runs(limit=5)
     except Refused:
         return None
     for row in rows:

@@ -6,7 +6,7 @@ import logging
 import time
 from pathlib import Path
 
-from rodeo.control.database.journal_state import OF_THE_RUN
+from rodeo.control.database.run_json import OF_THE_RUN
 from rodeo.control.processes.overrides import directories_of_files
 from rodeo.control.refused import Refused
 from rodeo.control.run import event_files, open_run
@@ -306,11 +306,11 @@ class Closing:
         return await event_files.hashed(host, files), list(left_open.values())
 
     async def _leave_run_json(self, number):
-        """Writes run.json from the database. The row closes even if the disk is full."""
+        """Writes run.json from the room's own file, which needs no server. The row closes even if the disk is full."""
         from rodeo.control.database import run_json
 
         try:
-            record = await self.c.reads.run(number)
+            record = await self.c.database.here.run(number)
             if not await asyncio.to_thread(run_json.keep, self.c.folders.run(number), record):
                 LOG.error(
                     "%s belongs to another run %d, and is not overwritten",

@@ -378,7 +378,7 @@ class Controller:
             act=self.act(),
             memory=self.memory,
             overrides=bool(overrides),
-            database_good=self.telling.database_good(),
+            run_numbers=self.telling.run_numbers(),
             disk_free_bytes=self.disk and self.disk.get("free"),
             disk_stop_bytes=self.system.disk_stop_bytes,
             disk_seconds_left=None,

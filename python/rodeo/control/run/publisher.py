@@ -50,12 +50,17 @@ class Telling:
         self._happened = []
         self.left_open = {}  # {path: sentence} of `.writing` files of the last run that still exist
 
-    def database_good(self):
-        return self._database()["state"] == "good"
+    def run_numbers(self):
+        """Returns how many run numbers are left, or None without a server."""
+        return self._database()["run_numbers"]
 
     def _database(self):
         health = self.c.writer.health()
-        return {"state": health.get("state", "gone"), "journal": health.get("journal", 0)}
+        return {
+            "state": health.get("state", "gone"),
+            "journal": health.get("journal", 0),
+            "run_numbers": health.get("run_numbers"),
+        }
 
     def evaluate(self, changed=False, fresh=False):
         """Computes metrics from the last two looks that are far enough apart, then rings and alarms. `changed`: a process has begun or ended, so evaluates
@@ -143,6 +148,7 @@ class Telling:
             silent_hosts=tuple(c.observer.silent_hosts),
             database_good=database["state"] == "good",
             journal=database["journal"],
+            run_numbers=database["run_numbers"],
             disk_warn_bytes=c.system.disk_warn_bytes,
             disk_stop_bytes=c.system.disk_stop_bytes,
             disk_time_s=c.system.disk_time_s,

@@ -9,6 +9,7 @@ from rodeo.control.state.reactions import MOST_RESTARTS, given_up
 from rodeo.control.state.rules import DEFAULT, SEVERITIES
 
 LINKS = 16  # limit of the bad links with an alarm each
+FEW_RUN_NUMBERS = 100  # a warning
 TEST_S = 10.0  # the length of a test alarm
 
 
@@ -30,6 +31,7 @@ def conditions(
     silent_hosts=(),
     database_good=True,
     journal=0,
+    run_numbers=None,
     disk_warn_bytes=0,
     disk_stop_bytes=0,
     disk_time_s=0.0,
@@ -48,7 +50,8 @@ def conditions(
     numbers, process_numbers = numbers or {}, process_numbers or {}
     found = []
     found += _of_processes(derived, looks, run, memory, now_s)
-    found += _of_hosts(silent_hosts, database_good, journal, derived, act)
+    found += _of_hosts(silent_hosts, derived, act)
+    found += _of_the_database(database_good, journal, run_numbers)
     found += _of_host_looks(clocks or {}, temperatures or {}, rules)
     found += _of_externals(externals)
     found += [Condition(f"file.left_open:{name}", "warning", sentence) for name, sentence in (left_open or {}).items()]
@@ -194,17 +197,24 @@ def _of_processes(derived, looks, run, memory, now_s):
         yield Condition("foreign:" + sentence.split(" ", 1)[0], "alarm", sentence)
 
 
-def _of_hosts(silent_hosts, database_good, journal, derived, act):
+def _of_hosts(silent_hosts, derived, act):
     for host in silent_hosts:
         yield Condition(f"host.silent:{host}", "alarm", f"host {host} does not answer")
-    if not database_good:
-        yield Condition(
-            "database", "alarm", f"the run database is gone; {journal} records wait in the journal", journal, 0
-        )
     if "OVERDUE" in derived.flags and act is not None:
         waits = ", ".join(derived.waiting_for[:3]) or "an unknown cause"
         what = f"{act.name} takes longer than {act.limit_s:g} s; it waits for {waits}"
         yield Condition(f"overdue:{act.name}", "warning", what, round(act.age_s), act.limit_s)
+
+
+def _of_the_database(good, journal, run_numbers):
+    if not good:
+        severity = (
+            "warning" if run_numbers else "alarm"
+        )  # with run numbers left, its server is gone and no record is at risk
+        yield Condition("database", severity, f"the run database is gone; {journal} records wait for it", journal, 0)
+    if run_numbers is not None and run_numbers <= FEW_RUN_NUMBERS:
+        what = f"{run_numbers} run numbers are left; the server of control.database has the next ones"
+        yield Condition("database:run_numbers", "warning", what, run_numbers, FEW_RUN_NUMBERS)
 
 
 def _of_the_disk(numbers, warn_bytes, stop_bytes, time_s, run):

@@ -102,7 +102,7 @@ def build(
             "commands": dict(refusals or {}),
             "hosts": list(hosts),
             "externals": list(externals),
-            "database": database or {"state": "gone", "journal": 0},
+            "database": database or {"state": "gone", "journal": 0, "run_numbers": None},
         }
     )
 

@@ -14,7 +14,7 @@ def refusals(
     act=None,
     memory=None,
     overrides=False,
-    database_good=True,
+    run_numbers=None,
     disk_free_bytes=None,
     disk_stop_bytes=0,
     disk_seconds_left=None,
@@ -29,7 +29,7 @@ def refusals(
     known. `overrides`: the launch has, or removes, KEY=VALUE.
     """
     seen = _Situation(derived, run, act, memory, alarms)
-    seen.overrides, seen.database_good = overrides, database_good
+    seen.overrides, seen.run_numbers = overrides, run_numbers
     seen.clocks = _clocks(clocks or {}, clock_limit_s)
     seen.disk = _disk(disk_free_bytes, disk_stop_bytes, disk_seconds_left, disk_time_s)
     return {command: _refusal(TABLE[command], seen) for command in COMMANDS}
@@ -85,8 +85,8 @@ def _left(seen):
     return f"{seen.derived.left[0]}; abort ends it" if seen.derived.left else None
 
 
-def _database(seen):
-    return None if seen.database_good else "the run database is gone: no run number can be taken"
+def _number(seen):
+    return "the run database is gone: no run number is left" if seen.run_numbers == 0 else None
 
 
 def _alarm(seen):
@@ -163,7 +163,7 @@ TABLE = {
     "start": Row(
         ("READY",),
         run=False,
-        after=(_silent_host, _database, lambda seen: seen.disk, lambda seen: seen.clocks, _alarm),
+        after=(_silent_host, _number, lambda seen: seen.disk, lambda seen: seen.clocks, _alarm),
     ),
     "pause": Row(("RUNNING",), run=True, before=(_held,)),
     "resume": Row(("PAUSED",), run=True, before=(_choice,)),

@@ -340,10 +340,18 @@ METRICS = (
     Metric(
         "rodeo_room_database_journal",
         "gauge",
-        "Records that wait in the journal",
+        "Records that wait for the run database",
         lambda v: [((), v.document["database"]["journal"])],
         panel="Run database",
-        legend="in the journal",
+        legend="records that wait",
+    ),
+    Metric(
+        "rodeo_room_run_numbers_left",
+        "gauge",
+        "Run numbers that are left without the server of control.database",
+        lambda v: [((), left)] if (left := v.document["database"].get("run_numbers")) is not None else [],
+        panel="Run database",
+        legend="run numbers left",
     ),
     Metric(
         "rodeo_room_rule_value",

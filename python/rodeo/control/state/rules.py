@@ -123,10 +123,10 @@ BUILT_IN = {
         ),
         Rule(
             "database",
-            "alarm",
+            None,
             (2, 3),
-            about="the run database is gone",
-            do="an open run continues, no run can be started; the journal is replayed when the database is back",
+            about="the run database is gone; a warning while its server is gone and run numbers are left",
+            do="an open run continues, and its records follow when the database is back; runs start while run numbers are left",
             expression="rodeo_room_database_good == 0",
         ),
         Rule(

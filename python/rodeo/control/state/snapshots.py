@@ -73,7 +73,7 @@ class Look:
 
 @dataclass(frozen=True)
 class RunRow:
-    """The open row of a run, from the database or the journal. `stopping`: a stop or abort has been ordered."""
+    """The open row of a run. `stopping`: a stop or abort has been ordered."""
 
     number: int
     type: str = ""
