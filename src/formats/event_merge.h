@@ -1,4 +1,4 @@
-// Builds one event from several events with its fragments, as in the files of several readouts (docs/how-to/data-files.md,
+// Builds one event from several events with its fragments, as in the files of several readouts (docs/how-to/merge-data.md,
 // "One event from several files").
 #pragma once
 
