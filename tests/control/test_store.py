@@ -557,3 +557,56 @@ def test_an_imported_run_with_a_number_of_the_block_is_not_mixed_with_another(tm
             assert (await database.here.run(2))["state"] == "OPEN"
 
     do(main())
+
+
+def test_a_system_that_gets_a_server_in_a_run_keeps_its_run_and_goes_back_without_one(tmp_path):
+    lab, server = tmp_path / "lab", f"sqlite:///{tmp_path / 'server.db'}"
+    alone = f"sqlite:///{lab / 'runs.db'}"
+
+    async def begun():
+        async with opened(lab, alone) as database:
+            await end(database, await begin(database))
+            await database.writer.remember("memory", {"choice": "reader"})
+            return await begin(database)
+
+    async def one_more(url, opened_before):
+        async with opened(lab, url) as database:
+            assert [row["number"] for row in await database.writer.open_runs()] == opened_before
+            assert await database.writer.recall("memory") == {"choice": "reader"}
+            for number in opened_before:
+                await end(database, number)
+            number = await begin(database)
+            await end(database, number)
+            await good(database)
+            assert database.health()["unusable"] == 0
+            return number, [(row["number"], row["state"]) for row in await database.reads.runs()]
+
+    assert do(begun()) == 2
+    assert do(one_more(server, [2])) == (3, [(3, "CLOSED"), (2, "CLOSED")])
+    assert do(one_more(alone, [])) == (4, [(number, "CLOSED") for number in (4, 3, 2, 1)])
+    assert do(one_more(server, [])) == (5, [(number, "CLOSED") for number in (5, 3, 2)])
+
+
+def test_a_server_that_is_restored_from_a_copy_says_what_it_lacks_and_gets_what_follows(tmp_path):
+    server, copy = tmp_path / "server.db", tmp_path / "copy.db"
+
+    async def main():
+        async with opened(tmp_path / "lab", f"sqlite:///{server}") as database:
+            number = await begin(database)
+            await good(database)
+            wal = tmp_path / "server.db-wal"
+            await until(lambda: not wal.exists() or not wal.stat().st_size, "all of it in the file itself")
+            shutil.copy(server, copy)
+            for index in range(3):
+                await database.writer.note(number, "ana", f"lost {index}")
+            await good(database)
+            copy.replace(server)
+            await until(lambda: database.health()["lost"] == 3, "the loss")
+            await database.writer.note(number, "ana", "follows")
+            await end(database, number)
+            await good(database)
+            run = await database.reads.run(number)
+            assert (run["state"], [each["text"] for each in run["notes"]]) == ("CLOSED", ["follows"])
+            assert len((await database.here.run(number))["notes"]) == 4
+
+    do(main())

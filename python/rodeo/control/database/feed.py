@@ -66,6 +66,7 @@ class Feed:
     def _wait(self, wait_s):
         self.server.look()
         self._leave_run_json()
+        self.server.checkpoint()
         self._wake.wait(wait_s)
         self._wake.clear()
 
