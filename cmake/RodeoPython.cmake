@@ -68,7 +68,8 @@ function(rodeo_python_module name)
   # Hide findings of clang-tidy in nanobind.
   nanobind_add_module(${target} NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${MODULE_SOURCES})
   target_link_libraries(${target} PRIVATE rodeo ${MODULE_LIBRARIES})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME _${name} LIBRARY_OUTPUT_DIRECTORY ${RODEO_PYTHON_PACKAGE})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME _${name} LIBRARY_OUTPUT_DIRECTORY ${RODEO_PYTHON_PACKAGE}
+    UNITY_BUILD ${RODEO_UNITY} UNITY_BUILD_BATCH_SIZE 4)
   if(RODEO_WHEEL)
     # Keep Rodeo's symbols inside the module.
     target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)

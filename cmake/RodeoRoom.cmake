@@ -4,8 +4,9 @@
 #
 #   rodeo_room(base IMPORTS include SOURCES error.cpp units.cpp LIBRARIES spdlog::spdlog)
 #
-# BATCH N: one compilation reads N sources, which share the time for headers and templates (RODEO_UNITY). Rooms on the path of events have none.
-# ALONE: sources that do not fit into a batch, because their private names stand in another source, too.
+# BATCH N: one compilation reads N sources, which share the time for headers and templates (RODEO_UNITY).
+# ALONE: sources outside of batches: those on the path of events, whose machine code does not depend on others, and those whose private names
+# stand in another source, too.
 #
 # FOLDER names the folder of the headers if the target has another name: two targets can share a folder.
 function(rodeo_room name)
