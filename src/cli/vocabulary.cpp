@@ -10,6 +10,7 @@
 #include "farm/node/event_data.h"
 #include "farm/node/node_status.h"
 #include "farm/recorder/run_recording.h"
+#include "farm/supervisor/events.h"
 #include "farm/supervisor/nodes.h"
 #include "farm/supervisor/orphans.h"
 #include "farm/supervisor/readouts.h"
@@ -65,7 +66,7 @@ std::vector<Word> vocabulary() {
   add(farm::kNodesCounters, "counter of a supervisor's nodes");
   add(farm::kReadoutsCounters, "counter of a supervisor's readouts");
   add(farm::kOrphansCounters, "counter of a supervisor");
-  add(farm::kBooksCounters, "counter of a supervisor");
+  add(farm::kEventsCounters, "counter of a supervisor");
   add(readout::kRetentionInfo, "counter of an hlt_request_handler");
   add(readout::kServiceInfo, "counter of an hlt_request_handler");
   add(transport::kReplierCounters, "counter of a service");
