@@ -155,7 +155,7 @@ void Application::make_builders(const base::ComponentRegistry& registry) {
         .checker_name = settings_.checker ? named(registry, base::ComponentKind::checker, settings_.checker->type) : ""};
     rob.builder =
         made(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context), settings_.builder);
-    if (auto* const shares = dynamic_cast<SharesStandings*>(rob.builder.get())) shares->share(standings_);
+    if (auto* const shares = dynamic_cast<SharesReaderTracks*>(rob.builder.get())) shares->share(reader_tracks_);
   }
 }
 

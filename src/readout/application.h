@@ -16,7 +16,7 @@
 #include "readout/fragment_meter.h"
 #include "readout/link_policy.h"
 #include "readout/readout_status.h"
-#include "readout/sequence/standings.h"
+#include "readout/sequence/reader_tracks.h"
 #include "readout/settings.h"
 
 namespace rodeo::readout {
@@ -114,7 +114,7 @@ class Application {
   // Destroyed last to first: consumers hold fragments, fragments lie in the builders' memory, builders hold the input's
   // streams.
   std::unique_ptr<DataInput> input_;
-  Standings standings_;  ///< the builders' readers share it
+  ReaderTracks reader_tracks_;  ///< the builders' readers share it
   std::vector<Rob> robs_;
   FragmentMeter meter_;
   std::vector<std::unique_ptr<FragmentConsumer>> consumers_;

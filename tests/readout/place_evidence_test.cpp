@@ -10,7 +10,7 @@ namespace rodeo::test {
 namespace {
 
 using readout::PlaceEvidence;
-using Says = PlaceEvidence::Says;
+using Says = PlaceEvidence::Proof;
 
 using Bcid = std::function<std::uint16_t(std::int64_t)>;
 
@@ -28,7 +28,7 @@ PlaceEvidence::Finding after(std::uint32_t chunks, std::int64_t true_offset, std
   PlaceEvidence evidence;
   PlaceEvidence::Finding finding;
   for (std::int64_t event = 1000; event < 1000 + chunks; ++event) {
-    std::vector<PlaceEvidence::Other> places;
+    std::vector<PlaceEvidence::OtherPlace> places;
     for (const std::int64_t offset : others) places.push_back({offset, of(event + offset)});
     finding = evidence.weigh(static_cast<std::uint16_t>((of(event + true_offset) + wrong) % 3564), of(event), places);
   }
@@ -50,7 +50,7 @@ TEST(PlaceEvidence, EightThatAgreeAtOneOtherPlaceAloneMoveTheLink) {
 
 TEST(PlaceEvidence, AConstantOffsetMovesNothingAndIsTold) {
   const auto finding = after(50, 0, 3);
-  EXPECT_EQ(finding.says, Says::nowhere);
+  EXPECT_EQ(finding.proof, Says::nowhere);
   EXPECT_EQ(finding.constant, 3);
 }
 
@@ -59,17 +59,17 @@ TEST(PlaceEvidence, AllPlacesThatAgreeAreCounted) {
   PlaceEvidence evidence;
   PlaceEvidence::Finding finding;
   for (std::int64_t event = 0; event < 50; ++event) {
-    std::vector<PlaceEvidence::Other> places;
+    std::vector<PlaceEvidence::OtherPlace> places;
     for (std::int64_t i = 1; i <= 40; ++i) places.push_back({256 * i, i > 38 ? std::uint16_t{7} : random_bcid(event + i)});
     for (std::int64_t i = 1; i <= 30; ++i) places[static_cast<std::size_t>(i) - 1].bcid = event % 2 == 0 ? 7 : 8;
     finding = evidence.weigh(7, 9, places);
   }
-  EXPECT_EQ(finding.says, Says::nowhere);
+  EXPECT_EQ(finding.proof, Says::nowhere);
 }
 
 TEST(PlaceEvidence, APlaceThatIsNotPossibleMovesNothing) {
   const auto finding = after(50, 4096);
-  EXPECT_EQ(finding.says, Says::nowhere);
+  EXPECT_EQ(finding.proof, Says::nowhere);
   EXPECT_FALSE(finding.constant);
 }
 
@@ -95,7 +95,7 @@ TEST(PlaceEvidence, AFlippedBcidBeginsARowAnew) {
   PlaceEvidence evidence;
   std::vector<Says> said;
   for (std::int64_t event = 0; event < 16; ++event) {
-    const std::vector<PlaceEvidence::Other> others{{256, random_bcid(event + 256)}};
+    const std::vector<PlaceEvidence::OtherPlace> others{{256, random_bcid(event + 256)}};
     const auto bcid = static_cast<std::uint16_t>(random_bcid(event) ^ (event == 7 ? 1 : 0));
     said.push_back(evidence.weigh(bcid, random_bcid(event), others).says);
   }

@@ -8,7 +8,7 @@ namespace rodeo::test {
 namespace {
 
 using namespace sequencing;
-using readout::TriggerBook;
+using readout::TriggerEntries;
 
 // L2
 TEST(SequencerWithList, TheExpectedIdIsTakenBeforeItIsListed) {
@@ -85,11 +85,11 @@ TEST(SequencerWithList, ATimeOutSaysNothingWhileSomebodyHoldsTheListUp) {
   rob.list_run(0, 5);
   rob.offer(0, {0, 1, 2, 3, 4, 40, 41});
   EXPECT_EQ(rob.got(0), "0 1 2 3 4");
-  rob.sequencer.hold_list(true);
+  rob.sequencer.set_list_held(true);
   rob.now += 2 * kTimeout;
   rob.settle();
   EXPECT_EQ(rob.got(0), "");
-  rob.sequencer.hold_list(false);
+  rob.sequencer.set_list_held(false);
   rob.settle();
   EXPECT_EQ(rob.sequencer.waiting(0), 0U);
 }
@@ -145,11 +145,11 @@ TEST(SequencerWithList, AConstantOffsetOfTheBcidIsTold) {
   for (std::uint32_t id = 10; id < 30; ++id) rob.offer(0, id, static_cast<std::uint16_t>(id + 3));
   rob.sequencer.suspect(0);
   EXPECT_EQ(rob.sequencer.version(), version) << "it is suspected already";
-  const auto told = rob.sequencer.take_news(0);
+  const auto told = rob.sequencer.take_place_change(0);
   EXPECT_TRUE(told.is_out_of_step);
   EXPECT_EQ(told.constant, 3);
   for (std::uint32_t id = 30; id < 50; ++id) rob.offer(0, id, static_cast<std::uint16_t>(id));
-  EXPECT_FALSE(rob.sequencer.take_news(0).is_out_of_step);
+  EXPECT_FALSE(rob.sequencer.take_place_change(0).is_out_of_step);
   EXPECT_NE(rob.link(0).end, 0) << "it is on the fast path again";
 }
 
@@ -317,7 +317,7 @@ TEST(SequencerWithList, AnIdThatWasDeliveredAndComesAgainAloneIsADuplicate) {
     for (std::uint32_t i = 0; i < 100; ++i) rob.list(epoch << 24 | i);
   }
   rob.offer(0, {0, 1, 2, 3, 4, 5, 4});
-  rob.sequencer.end_of_list();
+  rob.sequencer.end_list();
   rob.finish();
   EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 duplicate");
 }
@@ -340,8 +340,8 @@ TEST(SequencerWithList, LostEntriesOfTheListAreEventsAllTheSame) {
   rob.list_run(7, 10);
   rob.offer(0, {0, 1, 2, 3, 4, 5, 6, 7});
   EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 6 7");
-  EXPECT_EQ(rob.sequencer.book().at(rob.oldest + 5).state, TriggerBook::kSkipped);
-  EXPECT_EQ(rob.sequencer.book().at(rob.oldest + 7).state, TriggerBook::kListed);
+  EXPECT_EQ(rob.sequencer.trigger_entries().at(rob.oldest + 5).state, TriggerEntries::kSkipped);
+  EXPECT_EQ(rob.sequencer.trigger_entries().at(rob.oldest + 7).state, TriggerEntries::kListed);
 }
 
 TEST(SequencerWithList, ALeapOfTheListIsBelievedWhenTheListGoesOnFromThere) {
@@ -350,15 +350,15 @@ TEST(SequencerWithList, ALeapOfTheListIsBelievedWhenTheListGoesOnFromThere) {
     rob.list_run(0, 5);
     rob.list_run(there, there + 3);
     rob.list_run(5, 10);
-    const auto last = [&] { return rob.sequencer.book().at(rob.sequencer.book().end() - 1); };
+    const auto last = [&] { return rob.sequencer.trigger_entries().at(rob.sequencer.trigger_entries().end() - 1); };
     EXPECT_EQ(last().l1id.value, 9);
-    EXPECT_EQ(rob.sequencer.book().end(), rob.sequencer.run_first() + 10);
+    EXPECT_EQ(rob.sequencer.trigger_entries().end(), rob.sequencer.run_first() + 10);
     rob.list(there);
     rob.list_run(there + 2, there + 6);
     EXPECT_EQ(last().l1id.value, there + 5);
     EXPECT_EQ(last().bcid, (there + 5) & 0xfff);
-    EXPECT_EQ(rob.sequencer.book().at(rob.sequencer.book().end() - 5).state, TriggerBook::kSkipped);
-    EXPECT_EQ(rob.sequencer.book().at(rob.sequencer.book().end() - 6).l1id.value, there);
+    EXPECT_EQ(rob.sequencer.trigger_entries().at(rob.sequencer.trigger_entries().end() - 5).state, TriggerEntries::kSkipped);
+    EXPECT_EQ(rob.sequencer.trigger_entries().at(rob.sequencer.trigger_entries().end() - 6).l1id.value, there);
   }
 }
 

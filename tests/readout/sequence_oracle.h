@@ -88,7 +88,7 @@ class ScenarioRun : private readout::EventBcids {
       read_in_order();
     else
       read_at_random();
-    if (s_.listed) sequencer_.end_of_list();
+    if (s_.listed) sequencer_.end_list();
     for (int round = 0; round < 3; ++round) {
       for (Reader& of : readers_) settle(of);
       for (Reader& of : readers_) close(of, false);
@@ -116,7 +116,7 @@ class ScenarioRun : private readout::EventBcids {
     Event event;
     L1Id l1id;
     std::uint64_t resets;
-    readout::TriggerBook::Entry listed = {};  // the list's entry when the last part of this event was closed
+    readout::TriggerEntries::Entry listed = {};  // the list's entry when the last part of this event was closed
   };
   /// A worker: its window, and its chunks.
   struct Reader {
@@ -181,7 +181,7 @@ class ScenarioRun : private readout::EventBcids {
       } else {
         offer(c++);
       }
-      if (s_.listed) sequencer_.settle_list(now_);
+      if (s_.listed) sequencer_.judge_overdue_entry(now_);
       if (sequencer_.version() != one.version || (c + l) % 16 == 0) settle(one);
       close(one, false);
     }
@@ -201,16 +201,16 @@ class ScenarioRun : private readout::EventBcids {
         ++l;
         went_on = true;
       }
-      if (s_.listed) sequencer_.settle_list(now_);
+      if (s_.listed) sequencer_.judge_overdue_entry(now_);
       std::shuffle(order.begin(), order.end(), engine_);
       for (Reader* const of : order) {
         if (of->over) follow(*of);
         if (of->over || of->rests_until > now_) continue;
-        if (of->rests_until != 0) sequencer_.read_on(of->index);
+        if (of->rests_until != 0) sequencer_.clear_waiting(of->index);
         const std::uint64_t rest = engine_() % 20 == 0 ? engine_() % (3 * s_.window) : 0;
         of->rests_until = rest == 0 ? 0 : now_ + rest * 1000;
         went_on = read(*of) || went_on;
-        if (rest % 2 != 0 && !of->waits) sequencer_.wait(of->index, readout::Sequencer::kConsumers, of->oldest);
+        if (rest % 2 != 0 && !of->waits) sequencer_.set_waiting(of->index, readout::Sequencer::kConsumers, of->oldest);
       }
       const bool all_came = s_.chunks.empty() || now_ > s_.chunks.back().at + 4 * s_.window * 1000 + s_.timeout * 1000;
       idle = went_on || !all_came ? 0 : idle + 1;
@@ -231,13 +231,13 @@ class ScenarioRun : private readout::EventBcids {
     while (!drained(of)) {
       const std::size_t with = waits_with(of, s_.chunks[of.chunks[of.next]].link);
       if (with != readout::Sequencer::kNothing) {
-        sequencer_.wait(of.index, with, of.oldest);
+        sequencer_.set_waiting(of.index, with, of.oldest);
         of.waits = true;
         const bool one_is_over = std::any_of(readers_.begin(), readers_.end(), [](const Reader& each) { return each.over; });
-        if (!one_is_over && !sequencer_.someone_goes_on()) ++everybody_waits_;
+        if (!one_is_over && !sequencer_.any_reader_proceeds()) ++everybody_waits_;
         return any;
       }
-      sequencer_.read_on(of.index);
+      sequencer_.clear_waiting(of.index);
       offer(of.chunks[of.next++]);
       any = true;
       if (sequencer_.version() != of.version || of.next % 16 == 0) settle(of);
@@ -245,7 +245,7 @@ class ScenarioRun : private readout::EventBcids {
     }
     of.now += std::min(now_ - of.looked_at, s_.timeout * 1000 / 4);
     of.looked_at = now_;
-    sequencer_.looked(of.index, of.now);
+    sequencer_.set_drained(of.index, of.now);
     settle(of);
     close(of, false);
     if (of.next == of.chunks.size()) {
@@ -261,9 +261,9 @@ class ScenarioRun : private readout::EventBcids {
     finish(of);
     for (const std::size_t link : of.links) {
       if (waiting_[link].empty()) continue;
-      sequencer_.wait(of.index, link, of.oldest);
-      if (sequencer_.someone_goes_on()) return;
-      for (std::size_t reader = 0; reader < readers_.size(); ++reader) sequencer_.looked(reader);
+      sequencer_.set_waiting(of.index, link, of.oldest);
+      if (sequencer_.any_reader_proceeds()) return;
+      for (std::size_t reader = 0; reader < readers_.size(); ++reader) sequencer_.set_drained(reader);
       finish(of);
       for (const std::size_t each : of.links) {
         sequencer_.give_up(each, decisions_);
@@ -283,10 +283,10 @@ class ScenarioRun : private readout::EventBcids {
     for (const Reader& other : readers_) {
       if (&other != &of && of.oldest > other.oldest + 2 * s_.window) return readout::Sequencer::kRoom;
     }
-    const bool presses = !waiting_[link].empty() && (waiting_[link].size() > s_.aside / 4 || sequencer_.reaches_far(link));
-    const bool may_be_told =
-        presses && (sequencer_.may_be_told(link, 0, of.index) || sequencer_.may_be_told(link, of.index + 1, s_.readers));
-    return may_be_told ? link : readout::Sequencer::kNothing;
+    const bool presses = !waiting_[link].empty() && (waiting_[link].size() > s_.aside / 4 || sequencer_.spans_far(link));
+    const bool may_be_resolved = presses && (sequencer_.may_be_resolved(link, 0, of.index) ||
+                                             sequencer_.may_be_resolved(link, of.index + 1, s_.readers));
+    return may_be_resolved ? link : readout::Sequencer::kNothing;
   }
 
   void finish(const Reader& of) {
@@ -308,19 +308,20 @@ class ScenarioRun : private readout::EventBcids {
     readout::LinkSequence& link = *links_[sent.link];
     Reader& of = reader(sent.link);
     waiting_[sent.link].push_back(chunk);
-    if (!anything_lives(of)) of.returned = of.now;  // all links were silent: they may return together
+    if (!any_live(of)) of.returned = of.now;  // all links were silent: they may return together
     const Sequence before = link.position();
     link.begin_block(link.stride);
     if (sent.id == link.expected && link.position() < link.end && link.position() < of.oldest + s_.window && !s_.full) {
       // Does what the fast path of the builders does.
       link.seen.store(of.now);
-      const readout::Decision taken{.verdict = link.position() < of.oldest ? readout::Verdict::late : readout::Verdict::take,
-                                    .doubtful = false,
-                                    .unproven = false,
-                                    .sequence = link.position(),
-                                    .from = link.position(),
-                                    .resets = link.resets,
-                                    .base = link.base};
+      const readout::Decision taken{
+          .verdict = link.position() < of.oldest ? readout::Verdict::late : readout::Verdict::accept,
+          .doubtful = false,
+          .unproven = false,
+          .sequence = link.position(),
+          .from = link.position(),
+          .resets = link.resets,
+          .base = link.base};
       link.advance(1, settings(s_).format);
       decisions_.push_back(taken);
     } else {
@@ -333,7 +334,7 @@ class ScenarioRun : private readout::EventBcids {
   void settle(Reader& of) {
     of.version = sequencer_.version();
     for (const std::size_t link : of.links) {
-      sequencer_.settle(link, of.now, of.oldest, decisions_);
+      sequencer_.rejudge(link, of.now, of.oldest, decisions_);
       apply(link);
     }
   }
@@ -346,7 +347,7 @@ class ScenarioRun : private readout::EventBcids {
     for (const readout::Decision& decision : decisions_) {
       const std::size_t chunk = waiting_[link].front();
       waiting_[link].erase(waiting_[link].begin());
-      if (decision.verdict != readout::Verdict::take) {
+      if (decision.verdict != readout::Verdict::accept) {
         constexpr const char* kReasons[] = {"take", "late", "duplicate", "out_of_sequence", "not_listed"};
         lose(chunk, kReasons[static_cast<std::size_t>(decision.verdict)]);
         continue;
@@ -358,7 +359,7 @@ class ScenarioRun : private readout::EventBcids {
       while (decision.sequence >= of.oldest + s_.window) close_oldest(of);
       raise(of, decision.sequence + 1);
       Event& event = of.open[decision.sequence];
-      if (s_.full && turns_.strays(link, decision.sequence)) {
+      if (s_.full && turns_.is_stray(link, decision.sequence)) {
         if (event.chunks.empty() && strays_.count(decision.sequence) == 0)
           strays_[decision.sequence] = {link, chunk};
         else
@@ -400,12 +401,12 @@ class ScenarioRun : private readout::EventBcids {
   bool lives(const Reader& of, std::size_t link) const {
     return of.now <= std::max(links_[link]->seen.load(), of.returned) + s_.timeout * 1000;
   }
-  bool anything_lives(const Reader& of) const {
+  bool any_live(const Reader& of) const {
     return std::any_of(of.links.begin(), of.links.end(), [&](std::size_t link) { return lives(of, link); });
   }
 
   bool done(const Reader& of, Sequence number, const Event& event) const {
-    if (s_.listed && number >= sequencer_.book().end() && !ended_) return false;
+    if (s_.listed && number >= sequencer_.trigger_entries().end() && !ended_) return false;
     if (s_.full && !event.chunks.empty()) return true;
     for (const std::size_t i : of.links) {
       if (event.chunks.count(i) != 0) continue;
@@ -425,12 +426,12 @@ class ScenarioRun : private readout::EventBcids {
     for (const Reader& other : readers_) raise(of, std::min(other.oldest, of.oldest + s_.window));
     // Events of the list exist even if no link has reached them.
     if (s_.listed) {
-      of.listed_at.emplace_back(of.now, sequencer_.book().end());
+      of.listed_at.emplace_back(of.now, sequencer_.trigger_entries().end());
       while (of.listed_at.size() > 1 && of.listed_at.front().first + s_.timeout * 1000 < of.now) {
-        if (!anything_lives(of)) raise(of, std::max(of.head, of.listed_at.front().second));  // live links will reach these
+        if (!any_live(of)) raise(of, std::max(of.head, of.listed_at.front().second));  // live links will reach these
         of.listed_at.erase(of.listed_at.begin());
       }
-      if (all) raise(of, std::max(of.head, sequencer_.book().end()));
+      if (all) raise(of, std::max(of.head, sequencer_.trigger_entries().end()));
     }
     while (of.oldest < of.head) {
       const Event& event = of.open[of.oldest];
@@ -444,7 +445,7 @@ class ScenarioRun : private readout::EventBcids {
     raise(of, of.oldest + 1);
     if (const auto stray = strays_.find(of.oldest); stray != strays_.end()) {
       of.open[of.oldest].chunks[stray->second.first] = stray->second.second;
-      of.open[of.oldest].doubtful = !turns_.dealt_anew(of.oldest);
+      of.open[of.oldest].doubtful = !turns_.is_redealt(of.oldest);
       fate_[stray->second.second] = "event";
       strays_.erase(stray);
       events_.add(of.oldest);
@@ -453,16 +454,17 @@ class ScenarioRun : private readout::EventBcids {
     const readout::Segment& segment = sequencer_.segment_of(of.oldest);
     Closed& closed =
         closed_.try_emplace(of.oldest, Closed{of.oldest, {}, segment.l1id(of.oldest), segment.resets}).first->second;
-    if (s_.listed && of.oldest < sequencer_.book().end()) closed.listed = sequencer_.book().at(of.oldest);
+    if (s_.listed && of.oldest < sequencer_.trigger_entries().end())
+      closed.listed = sequencer_.trigger_entries().at(of.oldest);
     Event& event = closed.event;
     Event& part = of.open[of.oldest];
     if (event.chunks.empty()) event.first = part.first;
     event.chunks.merge(part.chunks);
     event.doubtful = event.doubtful || part.doubtful;
     of.open.erase(of.oldest);
-    if (s_.full && events_.oldest() == of.oldest && !events_.came(of.oldest)) {
+    if (s_.full && events_.oldest() == of.oldest && !events_.has_arrived(of.oldest)) {
       events_.raise(of.oldest + 1);
-      events_.pass();
+      events_.skip_oldest();
     }
     ++of.oldest;
   }
@@ -509,7 +511,7 @@ class ScenarioRun : private readout::EventBcids {
         base = segment.base;
       }
       if (s_.listed) {
-        if (closed.event.chunks.empty() && closed.listed.state == readout::TriggerBook::kNot) continue;
+        if (closed.event.chunks.empty() && closed.listed.state == readout::TriggerEntries::kNoEvent) continue;
         real.push_back(&closed);
       } else if (!closed.event.chunks.empty()) {
         if (begun) real.insert(real.end(), pending.begin(), pending.end());
@@ -535,10 +537,10 @@ class ScenarioRun : private readout::EventBcids {
       std::set<std::uint16_t> bcids;
       if (s_.bcid) {
         for (const auto& [link, chunk] : event.chunks) bcids.insert(s_.chunks[chunk].bcid);
-        if (s_.listed && closed->listed.state == readout::TriggerBook::kListed) bcids.insert(closed->listed.bcid);
+        if (s_.listed && closed->listed.state == readout::TriggerEntries::kListed) bcids.insert(closed->listed.bcid);
         flag = flag || bcids.size() > 1;
       }
-      flag = flag || (s_.listed && closed->listed.state == readout::TriggerBook::kNot);
+      flag = flag || (s_.listed && closed->listed.state == readout::TriggerEntries::kNoEvent);
       for (const auto& [link, chunk] : event.chunks) {
         const SentChunk& c = s_.chunks[chunk];
         const std::uint32_t truth = s_.truth[c.event];

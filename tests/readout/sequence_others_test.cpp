@@ -17,8 +17,8 @@
 
 #include "readout/scenario_seeds.h"
 #include "readout/sequence/event_set.h"
+#include "readout/sequence/reader_tracks.h"
 #include "readout/sequence/sequencer.h"
-#include "readout/sequence/standings.h"
 #include "readout/sequence_rob.h"
 
 namespace rodeo::test {
@@ -26,8 +26,8 @@ namespace {
 
 using namespace sequencing;
 using readout::Place;
-using readout::Standing;
-using readout::Standings;
+using readout::ReaderTrack;
+using readout::ReaderTracks;
 
 constexpr std::uint64_t kEvent = 10'000;  // ns between two events, or 100 kHz
 constexpr std::uint64_t kPatience = 2'000'000;
@@ -59,7 +59,7 @@ class Lone {
     sequencer_.set_events(came_);
   }
 
-  void share(Standings& standings) { sequencer_.share(0, standings, standings.add()); }
+  void share(ReaderTracks& tracks) { sequencer_.share(0, tracks, tracks.add()); }
 
   /// Brings the chunk of this event, with an id that is wrong by `off`. `now`: the clock of the input.
   void bring(std::uint64_t event, std::uint64_t now, std::uint32_t off = 0) {
@@ -67,13 +67,13 @@ class Lone {
         off == 0 ? run_.id(event) : (run_.id(event) + off) & static_cast<std::uint32_t>((1ULL << run_.bits) - 1);
     const Sequence before = link_.position();
     waiting_.emplace_back(event, off != 0);
-    EXPECT_FALSE(sequencer_.read(0, now, {}));
+    EXPECT_FALSE(sequencer_.begin_page(0, now, {}));
     link_.begin_block(1);
     link_.seen.store(event_clock_);
     if (id == link_.expected && before < link_.end && !came_.beyond(before)) {
       link_.next.store(before + link_.stride);
       link_.expected = sequencer_.settings().format.advance(link_.expected, 1);
-      decisions_.push_back({.verdict = Verdict::take, .sequence = before});
+      decisions_.push_back({.verdict = Verdict::accept, .sequence = before});
     } else {
       sequencer_.offer(0, id, 0, event_clock_, oldest(), decisions_);
     }
@@ -85,9 +85,9 @@ class Lone {
     // The clock does not count the time in which the reader was stopped.
     event_clock_ += std::min(now - passed_, kPatience / 4);
     passed_ = now;
-    sequencer_.pass(0, now, drained);
+    sequencer_.end_page(0, now, drained);
     if (!drained) return;
-    sequencer_.settle(0, event_clock_, oldest(), decisions_);
+    sequencer_.rejudge(0, event_clock_, oldest(), decisions_);
     apply();
   }
   void finish() {
@@ -115,7 +115,7 @@ class Lone {
     for (const Decision& decision : decisions_) {
       const auto [event, lies] = waiting_.front();
       waiting_.pop_front();
-      if (decision.verdict != Verdict::take) {
+      if (decision.verdict != Verdict::accept) {
         ++fates.lost;
         continue;
       }
@@ -151,7 +151,7 @@ class Lone {
 struct Process {
   Process(std::size_t groups, const Counting& of) : run(of) {
     for (std::size_t i = 0; i < groups; ++i) groups_.push_back(std::make_unique<Lone>(run));
-    for (const auto& group : groups_) group->share(standings);
+    for (const auto& group : groups_) group->share(tracks);
   }
   Lone& operator[](std::size_t group) { return *groups_[group]; }
 
@@ -173,7 +173,7 @@ struct Process {
   static constexpr std::size_t kAll = 101;
 
   const Counting run;
-  Standings standings;
+  ReaderTracks tracks;
 
  private:
   std::vector<std::unique_ptr<Lone>> groups_;
@@ -512,8 +512,8 @@ TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
   EXPECT_LE(misplaced, runs_by_chance(kMisplaced, count));
 }
 
-TEST(Standing, TellsWhereAReaderWasAtAClock) {
-  Standing other(5);
+TEST(ReaderTrack, TellsWhereAReaderWasAtAClock) {
+  ReaderTrack other(5);
   EXPECT_FALSE(other.at(50, 50));
   for (std::uint64_t clock = 100; clock <= 1000; clock += 100) {
     const auto index = static_cast<std::int64_t>(clock / 10);
@@ -540,8 +540,8 @@ TEST(Standing, TellsWhereAReaderWasAtAClock) {
 }
 
 // The links of the reader followed a wrong counter, and have returned.
-TEST(Standing, TellsOfAReaderThatWentBack) {
-  Standing other(5);
+TEST(ReaderTrack, TellsOfAReaderThatWentBack) {
+  ReaderTrack other(5);
   other.report({100, {7, 10}, 1000});
   other.report({200, {7, 5000}, 1300});
   other.report({300, {7, 20}, 1600});
@@ -549,19 +549,19 @@ TEST(Standing, TellsOfAReaderThatWentBack) {
   EXPECT_EQ(other.after(300)->place, (Place{7, 20}));
 }
 
-TEST(Standing, AReaderThatHasEndedIsNotWaitedFor) {
-  Standings standings;
-  Standing& one = standings.add();
-  Standing& other = standings.add();
+TEST(ReaderTrack, AReaderThatHasEndedIsNotWaitedFor) {
+  ReaderTracks tracks;
+  ReaderTrack& one = tracks.add();
+  ReaderTrack& other = tracks.add();
   one.report_clock(500);
-  EXPECT_FALSE(standings.have_come_to(500));
-  EXPECT_TRUE(standings.has_read(other, 500));
-  EXPECT_FALSE(standings.has_read(one, 500));
+  EXPECT_FALSE(tracks.all_read_to(500));
+  EXPECT_TRUE(tracks.any_other_read_to(other, 500));
+  EXPECT_FALSE(tracks.any_other_read_to(one, 500));
   other.report_clock(400);
-  EXPECT_EQ(standings.clocks(), 900);
-  EXPECT_FALSE(standings.have_come_to(500));
+  EXPECT_EQ(tracks.sum_of_clocks(), 900);
+  EXPECT_FALSE(tracks.all_read_to(500));
   other.end();
-  EXPECT_TRUE(standings.have_come_to(500));
+  EXPECT_TRUE(tracks.all_read_to(500));
 }
 
 }  // namespace

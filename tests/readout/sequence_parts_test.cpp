@@ -5,7 +5,7 @@
 #include "readout/sequence/event_set.h"
 #include "readout/sequence/pace.h"
 #include "readout/sequence/segments.h"
-#include "readout/sequence/trigger_book.h"
+#include "readout/sequence/trigger_entries.h"
 #include "readout/sequence/turns.h"
 
 namespace rodeo::test {
@@ -15,7 +15,7 @@ using readout::EventSet;
 constexpr std::uint64_t kFirstResets = readout::kResetsOrigin;
 using readout::Place;
 using readout::Segments;
-using readout::TriggerBook;
+using readout::TriggerEntries;
 using readout::Turns;
 
 TEST(EventSet, KnowsWhatHasComeAndTheOldestThatHasNot) {
@@ -26,8 +26,8 @@ TEST(EventSet, KnowsWhatHasComeAndTheOldestThatHasNot) {
   EXPECT_EQ(set.oldest(), 1001);
   set.add(1002);
   EXPECT_TRUE(set.has_gap());
-  EXPECT_FALSE(set.came(1001));
-  EXPECT_TRUE(set.came(1002));
+  EXPECT_FALSE(set.has_arrived(1001));
+  EXPECT_TRUE(set.has_arrived(1002));
   set.add(1001);
   EXPECT_EQ(set.oldest(), 1003);
   EXPECT_EQ(set.head(), 1003);
@@ -38,20 +38,20 @@ TEST(EventSet, PassesWhatDoesNotCome) {
   set.begin(0);
   set.add(1);
   set.add(2);
-  set.pass();
+  set.skip_oldest();
   EXPECT_EQ(set.oldest(), 3);
-  EXPECT_FALSE(set.beyond(66));
-  EXPECT_TRUE(set.beyond(67));
+  EXPECT_FALSE(set.is_beyond(66));
+  EXPECT_TRUE(set.is_beyond(67));
 }
 
 TEST(EventSet, ForgetsARoundLater) {
   EventSet set(64);
   set.begin(0);
   for (Sequence number = 0; number < 70; ++number) set.add(number);
-  EXPECT_TRUE(set.came(6));
-  EXPECT_FALSE(set.came(5));
+  EXPECT_TRUE(set.has_arrived(6));
+  EXPECT_FALSE(set.has_arrived(5));
   set.raise(72);
-  EXPECT_FALSE(set.came(71));
+  EXPECT_FALSE(set.has_arrived(71));
   EXPECT_TRUE(set.has_gap());
 }
 
@@ -65,8 +65,8 @@ TEST(Segments, NumbersAndPlacesAreOneAnother) {
   EXPECT_EQ(segments.number({257, 3}), Sequence{1103});
   EXPECT_EQ(segments.number({256, 104}), Sequence{1099});
   EXPECT_EQ(segments.number({256, 105}), std::nullopt);  // this place is beyond the end of the segment
-  EXPECT_EQ(segments.of(1099).place(1099), (Place{256, 104}));
-  EXPECT_EQ(segments.of(1103).l1id(1103).value, 0x1000003U);
+  EXPECT_EQ(segments.segment_of(1099).place(1099), (Place{256, 104}));
+  EXPECT_EQ(segments.segment_of(1103).l1id(1103).value, 0x1000003U);
 }
 
 TEST(Segments, OneResetMayHaveTwo) {
@@ -108,7 +108,7 @@ constexpr formats::IdLayout kCounterOf32{.bits = 32, .has_resets = false};
 
 // L1 id and global id of an event number.
 std::pair<std::uint32_t, std::uint64_t> ids_at(const Segments& segments, Sequence number) {
-  const readout::Segment& segment = segments.of(number);
+  const readout::Segment& segment = segments.segment_of(number);
   return {segment.l1id(number).value, segment.global_id(number)};
 }
 
@@ -178,8 +178,8 @@ TEST(GlobalIds, PartsOfEventsCarry24BitsOfTheirRounds) {
 
 TEST(Turns, AChunkOfAnothersTurnStraysOnceTheTurnIsAHabit) {
   Turns turns(2);
-  for (Sequence number = 0; number < 17; ++number) turns.strays(number % 2, kFirst + number);
-  EXPECT_FALSE(turns.strays(0, kFirst + 17));
+  for (Sequence number = 0; number < 17; ++number) turns.is_stray(number % 2, kFirst + number);
+  EXPECT_FALSE(turns.is_stray(0, kFirst + 17));
   Turns grown(2);
   for (Sequence number = 0; number < 40; ++number) EXPECT_FALSE(grown.strays(number % 2, kFirst + number)) << number;
   EXPECT_TRUE(grown.strays(0, kFirst + 41));
@@ -189,35 +189,35 @@ TEST(Turns, AChunkOfAnothersTurnStraysOnceTheTurnIsAHabit) {
 
 TEST(Turns, TurnsThatAreDealtAnewAreLearnt) {
   Turns turns(2);
-  for (Sequence number = 0; number < 40; ++number) turns.strays(number % 2, kFirst + number);
+  for (Sequence number = 0; number < 40; ++number) turns.is_stray(number % 2, kFirst + number);
   std::uint32_t strays = 0;
-  for (Sequence number = 40; number < 120; ++number) strays += turns.strays(1 - number % 2, kFirst + number) ? 1 : 0;
+  for (Sequence number = 40; number < 120; ++number) strays += turns.is_stray(1 - number % 2, kFirst + number) ? 1 : 0;
   EXPECT_LE(strays, 4);
   turns.set_removed(1, true);
-  EXPECT_FALSE(turns.strays(0, kFirst + 120));
+  EXPECT_FALSE(turns.is_stray(0, kFirst + 120));
 }
 
 TEST(Pace, NumbersBetweenTwoSegmentsDoNotPutLinksApart) {
   readout::Pace pace(std::uint64_t{1} << 24);
   pace.raise(10'000, 10'000 - 400);  // the first link is at index 400
-  pace.note(10'000, 9'980);
-  EXPECT_TRUE(pace.tells(434)) << "20 events";
-  pace.raise(10'302, 10'300);  // this place is at index 2 of the next segment
-  pace.note(10'302, 10'012);   // this link has not yet reached it
-  EXPECT_TRUE(pace.tells(434));
+  pace.measure_skew(10'000, 9'980);
+  EXPECT_TRUE(pace.resolves(434)) << "20 events";
+  pace.raise(10'302, 10'300);         // this place is at index 2 of the next segment
+  pace.measure_skew(10'302, 10'012);  // this link has not yet reached it
+  EXPECT_TRUE(pace.resolves(434));
   pace.raise(10'450, 10'300);
-  pace.note(10'450, 10'020);
-  EXPECT_FALSE(pace.tells(434)) << "150 events at least";
+  pace.measure_skew(10'450, 10'020);
+  EXPECT_FALSE(pace.resolves(434)) << "150 events at least";
 }
 
-TEST(TriggerBook, WhatLiesBetweenIsNoEvent) {
-  TriggerBook book(16);
+TEST(TriggerEntries, WhatLiesBetweenIsNoEvent) {
+  TriggerEntries book(16);
   book.begin(100);
-  book.append(100, {L1Id::of(0, 1), 7, 3, TriggerBook::kListed});
-  book.append(104, {L1Id::of(1, 0), 8, 3, TriggerBook::kListed});
+  book.append(100, {L1Id::of(0, 1), 7, 3, TriggerEntries::kListed});
+  book.append(104, {L1Id::of(1, 0), 8, 3, TriggerEntries::kListed});
   EXPECT_EQ(book.end(), 105);
   EXPECT_EQ(book.at(100).bcid, 7);
-  EXPECT_EQ(book.at(102).state, TriggerBook::kNot);
+  EXPECT_EQ(book.at(102).state, TriggerEntries::kNoEvent);
   EXPECT_EQ(book.at(104).l1id.value, L1Id::of(1, 0).value);
   EXPECT_EQ(book.size(), 16);
 }

@@ -235,7 +235,7 @@ TEST(SequencePlaces, AConstantOffsetOfTheBcidIsToldAndMovesNothing) {
   }
   EXPECT_EQ(run.wrong_places, 0);
   EXPECT_EQ(run.link(2).position(), run.link(0).position());
-  const auto told = run.sequencer.take_news(2);
+  const auto told = run.sequencer.take_place_change(2);
   EXPECT_TRUE(told.out_of_step);
   EXPECT_EQ(told.constant, 5);
   EXPECT_EQ(told.moved, 0);

@@ -116,10 +116,10 @@ TEST(Numbers, OfTheNumbersWithAnIdTheNearestIsFound) {
 
 TEST(Numbers, IdsRepeatAfterTheLastEpochWhereTheyDoNotShowResets) {
   Parts parts(1, settings(16));
-  EXPECT_EQ(parts.numbers.telling_period(kRunFirst), 65'536);
+  EXPECT_EQ(parts.numbers.unambiguous_period(kRunFirst), 65'536);
   parts.numbers.open({kResets + 1, 0}, kRunFirst + 500, kRunFirst + 500, 1);
   const Sequence end = parts.numbers.segments().newest().first;
-  EXPECT_EQ(parts.numbers.telling_period(end + 10), end - kRunFirst);
+  EXPECT_EQ(parts.numbers.unambiguous_period(end + 10), end - kRunFirst);
 }
 
 // ---- is the link credible
@@ -210,22 +210,22 @@ TEST(Room, ALinkThatHasWaitedLongDoesNotWaitForLinksThatStandStill) {
 TEST(Waits, ALinkThatIsAwayWaitsForReadersThatHaveNotReadSoFar) {
   Parts parts(2, settings(), 2);
   const Link& link = parts.links[0];
-  EXPECT_FALSE(parts.waits.may_be_told(link, 0, 2)) << "it is here";
+  EXPECT_FALSE(parts.waits.may_be_resolved(link, 0, 2)) << "it is here";
   parts.go_away(parts.links[0], {kResets + 1, 0}, 2);
-  EXPECT_TRUE(parts.waits.may_be_told(link, 0, 2));
-  EXPECT_FALSE(parts.waits.may_be_told(link, 0, 1)) << "its own reader";
+  EXPECT_TRUE(parts.waits.may_be_resolved(link, 0, 2));
+  EXPECT_FALSE(parts.waits.may_be_resolved(link, 0, 1)) << "its own reader";
   parts.put(parts.links[1], kStep + 1);
-  EXPECT_FALSE(parts.waits.may_be_told(link, 0, 2)) << "the other has gone on from where it left";
+  EXPECT_FALSE(parts.waits.may_be_resolved(link, 0, 2)) << "the other has gone on from where it left";
   parts.put(parts.links[1], kStep);
-  EXPECT_TRUE(parts.waits.may_be_told(link, 0, 2));
+  EXPECT_TRUE(parts.waits.may_be_resolved(link, 0, 2));
   parts.waits.looked(1);
-  EXPECT_FALSE(parts.waits.may_be_told(link, 0, 2)) << "the other has nothing to read";
+  EXPECT_FALSE(parts.waits.may_be_resolved(link, 0, 2)) << "the other has nothing to read";
 }
 
 TEST(Waits, OfReadersThatWaitForEachOtherTheOneBehindGoesOn) {
   Parts parts(2, settings(), 2);
   for (Link& link : parts.links) parts.waits.block(link);
-  const auto waits_for_others = [&](std::size_t link) { return parts.waits.may_be_told(parts.links[link], 0, 2); };
+  const auto waits_for_others = [&](std::size_t link) { return parts.waits.may_be_resolved(parts.links[link], 0, 2); };
   parts.waits.note_oldest(1, kRunFirst + 5);
   parts.links.reader(0).waits_with = 0;
   EXPECT_TRUE(waits_for_others(0));
@@ -233,7 +233,7 @@ TEST(Waits, OfReadersThatWaitForEachOtherTheOneBehindGoesOn) {
   parts.links.reader(1).waits_with = 1;
   EXPECT_FALSE(waits_for_others(0)) << "it is behind";
   EXPECT_TRUE(waits_for_others(1));
-  EXPECT_TRUE(parts.waits.someone_goes_on());
+  EXPECT_TRUE(parts.waits.any_reader_proceeds());
   parts.links.reader(1).waits_with = readout::Reader::kConsumers;
   EXPECT_TRUE(waits_for_others(0));
 }

@@ -16,11 +16,11 @@ TEST(Sequencer, NobodyIsFollowedAgainstLinksThatHaveNotBeenRead) {
     rob.offer(1, id);
   }
   EXPECT_EQ(rob.got(0), "");
-  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
-  EXPECT_FALSE(rob.sequencer.may_be_told(0, 0, 1)) << "its own reader has no more to decide it";
-  EXPECT_TRUE(rob.sequencer.someone_is_held_up());
-  rob.sequencer.looked(1);
-  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
+  EXPECT_TRUE(rob.sequencer.may_be_resolved(0, 1, 2));
+  EXPECT_FALSE(rob.sequencer.may_be_resolved(0, 0, 1)) << "its own reader has no more to decide it";
+  EXPECT_TRUE(rob.sequencer.any_link_held_up());
+  rob.sequencer.set_drained(1);
+  EXPECT_FALSE(rob.sequencer.may_be_resolved(0, 1, 2));
   rob.offer(0, last + 1);
   EXPECT_EQ(rob.got(0).substr(0, 11), "600 601 602");
 }
@@ -32,7 +32,7 @@ TEST(Sequencer, ALinkThatJumpsAloneIsNotFollowedOnceTheOthersAreRead) {
   for (std::uint32_t id = 10; id < 60; ++id) {
     for (std::size_t link = 1; link < 4; ++link) rob.offer(link, id);
   }
-  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
+  EXPECT_FALSE(rob.sequencer.may_be_resolved(0, 1, 2));
   rob.finish();
   EXPECT_EQ(rob.got(0).substr(0, 11), "out out out");
 }
@@ -43,9 +43,9 @@ TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
   constexpr std::uint32_t kLast = kFull + 2 * kReach + kStep;
   for (std::uint32_t id = 10; id < kLast; ++id) rob.offer(0, id);
   EXPECT_EQ(rob.link(0).position(), rob.oldest + kFull);
-  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
+  EXPECT_TRUE(rob.sequencer.may_be_resolved(0, 1, 2));
   EXPECT_EQ(rob.link(0).end, 0) << "it asks again";
-  rob.sequencer.looked(1);  // the other card has no data: it paused while the first one filled the window
+  rob.sequencer.set_drained(1);  // the other card has no data: it paused while the first one filled the window
   rob.offer(0, kLast);
   EXPECT_EQ(rob.sequencer.waiting(0), 0U);
 }
@@ -55,8 +55,8 @@ TEST(Sequencer, AnIdBeyondTheReachWaitsForReadersThatMayMakeItReachable) {
   Started rob(2, settings(), false, 2);
   rob.offer(0, {24 + kReach, 0x7000});
   EXPECT_EQ(rob.got(0), "");
-  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
-  rob.sequencer.looked(1);
+  EXPECT_TRUE(rob.sequencer.may_be_resolved(0, 1, 2));
+  rob.sequencer.set_drained(1);
   rob.settle();
   EXPECT_EQ(rob.got(0), "out");
 }
@@ -68,34 +68,34 @@ struct Ahead : Started {
       offer(0, id);
       offer(1, id);
     }
-    sequencer.wait(0, 0, oldest);
+    sequencer.set_waiting(0, 0, oldest);
   }
 };
 
 TEST(Sequencer, WhoWaitsForAReaderThatWaitsForItGoesOnIfItIsBehind) {
   Ahead rob;
-  EXPECT_TRUE(rob.sequencer.someone_goes_on());
-  rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 5);
-  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
-  EXPECT_TRUE(rob.sequencer.someone_goes_on()) << "the first reader continues";
+  EXPECT_TRUE(rob.sequencer.any_reader_proceeds());
+  rob.sequencer.set_waiting(1, Sequencer::kRoom, rob.oldest + 5);
+  EXPECT_FALSE(rob.sequencer.may_be_resolved(0, 1, 2));
+  EXPECT_TRUE(rob.sequencer.any_reader_proceeds()) << "the first reader continues";
 }
 
 // The thread's second reader was last asked when the thread had older events open.
 TEST(Sequencer, ThreadsOfSeveralReadersAreOrderedByTheirOwnOldestEvent) {
   Ahead rob(3);
-  rob.sequencer.wait(0, 0, rob.oldest + 5);
-  for (const std::size_t reader : {1, 2}) rob.sequencer.wait(reader, Sequencer::kRoom, rob.oldest + 3);
-  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 3));
-  rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 8);
-  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 3)) << "the thread waits for the first thread, which is behind";
-  EXPECT_TRUE(rob.sequencer.someone_goes_on());
+  rob.sequencer.set_waiting(0, 0, rob.oldest + 5);
+  for (const std::size_t reader : {1, 2}) rob.sequencer.set_waiting(reader, Sequencer::kRoom, rob.oldest + 3);
+  EXPECT_TRUE(rob.sequencer.may_be_resolved(0, 1, 3));
+  rob.sequencer.set_waiting(1, Sequencer::kRoom, rob.oldest + 8);
+  EXPECT_FALSE(rob.sequencer.may_be_resolved(0, 1, 3)) << "the thread waits for the first thread, which is behind";
+  EXPECT_TRUE(rob.sequencer.any_reader_proceeds());
 }
 
 TEST(Sequencer, AReaderThatItsConsumersHoldUpIsWaitedFor) {
   Ahead rob;
-  rob.sequencer.wait(1, Sequencer::kConsumers, rob.oldest + 5);
-  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
-  EXPECT_TRUE(rob.sequencer.someone_goes_on());
+  rob.sequencer.set_waiting(1, Sequencer::kConsumers, rob.oldest + 5);
+  EXPECT_TRUE(rob.sequencer.may_be_resolved(0, 1, 2));
+  EXPECT_TRUE(rob.sequencer.any_reader_proceeds());
 }
 
 TEST(Sequencer, WhoHasReadEverythingMayBeWaitedForWhileItsChunksWait) {
@@ -103,8 +103,8 @@ TEST(Sequencer, WhoHasReadEverythingMayBeWaitedForWhileItsChunksWait) {
   std::vector<Decision> decisions;
   rob.sequencer.finish(0, rob.now, rob.oldest, decisions);
   EXPECT_TRUE(decisions.empty());
-  rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 5);
-  EXPECT_FALSE(rob.sequencer.someone_goes_on()) << "only the one that has read everything would";
+  rob.sequencer.set_waiting(1, Sequencer::kRoom, rob.oldest + 5);
+  EXPECT_FALSE(rob.sequencer.any_reader_proceeds()) << "only the one that has read everything would";
   rob.sequencer.finish(0, rob.now, rob.oldest, decisions);
   EXPECT_FALSE(decisions.empty());
 }

@@ -98,7 +98,7 @@ class Rob {
     do {
       version_ = sequencer.version();
       for (std::size_t i = 0; i < links_.size(); ++i) {
-        sequencer.settle(i, now, oldest, decisions_);
+        sequencer.rejudge(i, now, oldest, decisions_);
         collect(i);
       }
     } while (version_ != sequencer.version());
@@ -166,7 +166,7 @@ class Rob {
     for (const Decision& decision : decisions_) {
       constexpr const char* kReasons[] = {"", "late", "duplicate", "out", "unlisted"};
       std::string text = kReasons[static_cast<std::size_t>(decision.verdict)];
-      if (decision.verdict == Verdict::take) {
+      if (decision.verdict == Verdict::accept) {
         if (full_) came.add(decision.sequence);
         if (first_ == 0) first_ = decision.resets;
         if (decision.resets != first_) text = std::to_string(decision.resets - first_) + ":";

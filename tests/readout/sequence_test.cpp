@@ -516,7 +516,7 @@ TEST(Sequencer, ARunFedAtOnceIsARunFedChunkByChunk) {
     LinkSequence& link = fast.link(0);
     const std::uint64_t room = link.end > link.position() ? link.end - link.position() : 0;
     const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, ids.size() - i));
-    const std::uint32_t n = settings().format.consecutive(ids.data() + i, most, link.expected);
+    const std::uint32_t n = settings().format.count_consecutive(ids.data() + i, most, link.expected);
     at_once += fast.got(0) + " ";
     for (std::uint32_t k = 0; k < n; ++k) {
       const std::uint64_t resets = link.resets - 256;

@@ -85,7 +85,7 @@ void add_worker(FragmentBuilder::Status& status, const Worker& worker, const Fra
   status.open_events += worker.open_events();
   status.pool_fill = std::max(status.pool_fill, worker.pool_fill());
   status.held_by_consumer = status.held_by_consumer || worker.held();
-  status.workers.push_back(worker.standing());
+  status.workers.push_back(worker.worker_status());
   status.cpu_seconds += worker.cpu_seconds();
   for (std::size_t i = 0; i < worker.links().size(); ++i) {
     status.links.push_back(worker.link_status(i));

@@ -55,7 +55,7 @@ void BuilderWorker::run() {
     }
   }
   mark(WaitsFor::nothing);
-  for (Standing* const own : own_standings_) own->end();
+  for (ReaderTrack* const own : own_tracks_) own->end();
   finish();
   mark(WaitsFor::nothing);
   open_events_.set(0);
@@ -133,7 +133,7 @@ void BuilderWorker::give_input_up() {
   }
 }
 
-FragmentBuilder::Worker BuilderWorker::standing() const {
+FragmentBuilder::Worker BuilderWorker::worker_status() const {
   const WaitsFor what = waits_for_.load(std::memory_order_relaxed);
   const bool of_consumers = held() && what != WaitsFor::peers;
   FragmentBuilder::Worker out{.name = settings_.thread_name, .waits_for = of_consumers ? "consumers" : text_of(what)};
@@ -169,7 +169,7 @@ void BuilderWorker::lose(std::size_t link, LostCounter reason, std::uint64_t chu
 void BuilderWorker::lose(const ChunkView& chunk, Verdict verdict) {
   if (given_up_ && verdict == Verdict::out_of_sequence) return lose(chunk, LostCounter::given_up);
   switch (verdict) {
-    case Verdict::take:
+    case Verdict::accept:
     case Verdict::late: return lose(chunk, LostCounter::late);
     case Verdict::duplicate: return lose(chunk, LostCounter::duplicate);
     case Verdict::out_of_sequence: return lose(chunk, LostCounter::out_of_sequence);
@@ -177,38 +177,38 @@ void BuilderWorker::lose(const ChunkView& chunk, Verdict verdict) {
   }
 }
 
-void BuilderWorker::note_place(std::size_t link, const PlaceNews& told) {
+void BuilderWorker::on_place_change(std::size_t link, const PlaceChange& change) {
   const auto name = [&] { return formats::to_text(builder_links_[link].fid); };
   LinkCounters& counters = link_counters_[link];
-  counters.out_of_step.set(told.is_out_of_step);
-  if (told.lost) {
-    if (const auto turn = places_told_.turn())
+  counters.out_of_step.set(change.is_out_of_step);
+  if (change.lost) {
+    if (const auto turn = place_log_.turn())
       base::log_warning(
           "link {} was silent for so long that its L1 ids may be of another round: its chunks are flagged (doubtful_id) "
           "until "
           "their place is proven{}",
           name(), turn.suffix());
   }
-  if (told.moved != 0) {
+  if (change.moved != 0) {
     counters_.add(WorkerCounter::moved);
     counters.moved.add(1);
-    if (const auto turn = places_told_.turn())
-      base::log_warning("link {} is moved by {} events: {} say that it is there{}", name(), told.moved,
-                        told.by_bcid ? "the BCIDs of its chunks" : "the other links", turn.suffix());
+    if (const auto turn = place_log_.turn())
+      base::log_warning("link {} is moved by {} events: {} say that it is there{}", name(), change.moved,
+                        change.by_bcid ? "the BCIDs of its chunks" : "the other links", turn.suffix());
   }
-  if (told.out_of_step) {
-    counters.bcid_offset.set(told.constant.value_or(0));
+  if (change.out_of_step) {
+    counters.bcid_offset.set(change.constant.value_or(0));
     const std::string offset =
-        told.constant ? fmt::format("; they are too large by {} (modulo 3564)", *told.constant) : std::string();
-    if (const auto turn = places_told_.turn())
+        change.constant ? fmt::format("; they are too large by {} (modulo 3564)", *change.constant) : std::string();
+    if (const auto turn = place_log_.turn())
       base::log_warning("link {} is out of step: the BCIDs of its chunks agree with no event where it can be{}{}", name(),
                         offset, turn.suffix());
   }
 }
 
-Standing& BuilderWorker::join(Standings& standings, std::uint64_t spacing) {
-  others_ = &standings;
-  return *own_standings_.emplace_back(&standings.add(spacing));
+ReaderTrack& BuilderWorker::add_track(ReaderTracks& tracks, std::uint64_t spacing) {
+  tracks_ = &tracks;
+  return *own_tracks_.emplace_back(&tracks.add(spacing));
 }
 
 void BuilderWorker::wait_for_others() {
@@ -217,11 +217,11 @@ void BuilderWorker::wait_for_others() {
   const std::uint64_t clock = *quiet_until();
   base::Backoff backoff;
   mark(WaitsFor::peers);
-  std::uint64_t clocks = others_->clocks();
+  std::uint64_t clocks = tracks_->sum_of_clocks();
   std::uint64_t since = base::steady_now_ns();
-  while (!others_->have_come_to(clock) && !gives_up() && base::steady_now_ns() - since < kPatienceNs) {
+  while (!tracks_->all_read_to(clock) && !gives_up() && base::steady_now_ns() - since < kPatienceNs) {
     backoff.idle();
-    if (std::exchange(clocks, others_->clocks()) == clocks) continue;
+    if (std::exchange(clocks, tracks_->sum_of_clocks()) == clocks) continue;
     since = base::steady_now_ns();
   }
   mark(WaitsFor::nothing);

@@ -47,7 +47,7 @@ class BuilderWorker {
   /// Removes or restores a link, between two pages. Any thread.
   void command(std::size_t link, LinkState state);
   /// Ends run(): the worker does not wait any more, and counts the rest of the input as given up. Any thread.
-  void give_up() { told_to_give_up_.store(true, std::memory_order_release); }
+  void give_up() { give_up_requested_.store(true, std::memory_order_release); }
 
   // Read by any thread.
   std::span<const BuilderLink> links() const { return builder_links_; }
@@ -60,7 +60,7 @@ class BuilderWorker {
   virtual double pool_fill() const = 0;
   bool held() const { return held_.load(std::memory_order_relaxed); }
   /// What this worker waits for now, and the number of chunks that it has read, lost or found missing.
-  FragmentBuilder::Worker standing() const;
+  FragmentBuilder::Worker worker_status() const;
   double cpu_seconds() const { return cpu_.seconds(); }
 
  protected:
@@ -98,14 +98,14 @@ class BuilderWorker {
   /// Counts the chunks of a run that the input has handed over; returns their bytes.
   std::uint64_t receive(const ChunkRun& run);
   /// Counts and logs the sequencer's findings about a link's place.
-  void note_place(std::size_t link, const PlaceNews& told);
+  void on_place_change(std::size_t link, const PlaceChange& change);
   /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Appends a chunk to the waiting chunks of its link.
   void wait(const ChunkView& chunk);
   /// Adds one of this worker's readers to the readers of the process. They show each other the places of links after a
   /// silence. Call it before run().
-  Standing& join(Standings& standings, std::uint64_t spacing);
+  ReaderTrack& add_track(ReaderTracks& tracks, std::uint64_t spacing);
   /// For a page of a file that comes after a silence. Waits until all readers have read the file up to here, or none has
   /// made progress for 0.2 s.
   void wait_for_others();
@@ -116,7 +116,7 @@ class BuilderWorker {
   /// True if the last look at the input found no data.
   bool drained() const { return drained_; }
   /// True if give_up() was called.
-  bool gives_up() const { return told_to_give_up_.load(std::memory_order_acquire); }
+  bool gives_up() const { return give_up_requested_.load(std::memory_order_acquire); }
   /// Sets what this worker waits for.
   void mark(WaitsFor what) { waits_for_.store(what, std::memory_order_relaxed); }
 
@@ -135,7 +135,7 @@ class BuilderWorker {
   std::uint64_t event_clock_ = 0;
 
   base::LogThrottle plugin_errors_;
-  base::LogThrottle places_told_;
+  base::LogThrottle place_log_;
   LostCounters lost_;
   LostCounters lost_bytes_;
   WorkerCounters counters_;
@@ -152,13 +152,13 @@ class BuilderWorker {
   void give_input_up();
   void obey();
 
-  const Standings* others_ = nullptr;  // the readers of the process; null: no others
-  std::vector<Standing*> own_standings_;
+  const ReaderTracks* tracks_ = nullptr;  // the readers of the process; null: no others
+  std::vector<ReaderTrack*> own_tracks_;
   bool drained_ = false;
   std::uint64_t input_clock_ = 0;
   std::uint64_t full_at_ns_ = 0;  // steady time of the last look at an input that is full of waiting chunks; 0: it is not
   std::atomic<WaitsFor> waits_for_{WaitsFor::nothing};
-  std::atomic<bool> told_to_give_up_{false};
+  std::atomic<bool> give_up_requested_{false};
   std::mutex command_mutex_;
   std::vector<std::pair<std::size_t, LinkState>> commands_;
   std::atomic<bool> commanded_{false};

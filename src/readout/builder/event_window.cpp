@@ -4,14 +4,14 @@
 
 namespace rodeo::readout {
 EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<const GbtLink> links,
-                         const TriggerBook* book, Assembler& assembler, WorkerProgress& progress, std::atomic<bool>& held,
-                         EventWindowHost& host)
+                         const TriggerEntries* trigger_entries, Assembler& assembler, WorkerProgress& progress,
+                         std::atomic<bool>& held, EventWindowHost& host)
     : settings_(settings),
       mask_(settings.size - 1),
       store_(std::move(store)),
       links_(links),
       first_link_(assembler.first_link(settings.worker)),
-      book_(book),
+      trigger_entries_(trigger_entries),
       assembler_(assembler),
       progress_(progress),
       held_(held),
@@ -29,7 +29,7 @@ EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> s
 }
 
 void EventWindow::begin(Sequence first) {
-  oldest_ = told_ = first;
+  oldest_ = published_ = first;
   head_ = first - 1;
   progress_.passed.store(head_, std::memory_order_release);
 }
@@ -70,7 +70,7 @@ void EventWindow::wait_for_room(std::uint64_t room, const Ready& ready) {
 bool EventWindow::make_buffer(Sequence wanted_by) {
   // The worker waits for buffers in consumers' hands (back-pressure). If all are in open events, the oldest must close.
   if (store_->open_buffers() < store_->pool().total()) {
-    tell();  // some buffers may be in events that wait only for this call
+    publish_closed();  // some buffers may be in events that wait only for this call
     // Divided by the most buffers of an event, so in doubt the peers count as the cause.
     wait_for_room((store_->pool().total() - store_->open_buffers()) / store_->most_buffers(),
                   [&] { return store_->pool().in_use() < store_->pool().total(); });
@@ -143,7 +143,7 @@ void EventWindow::skip(Sequence from, Sequence to) {
   }
 }
 
-void EventWindow::leave(Sequence from) {
+void EventWindow::remove_link(Sequence from) {
   for (Sequence sequence = std::max(from, oldest_); begun() && sequence <= head_; ++sequence) {
     EventSlot& slot = ring_[sequence & mask_];
     slot.remaining -= 1;
@@ -153,7 +153,7 @@ void EventWindow::leave(Sequence from) {
 
 void EventWindow::set_active_links(std::uint32_t links) {
   active_links_ = links;
-  settled_ = head_ + 1;
+  links_changed_at_ = head_ + 1;
   std::ranges::fill(removed_, 0U);
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     if (links_[i].removed.load(std::memory_order_relaxed)) set_bit(removed_, i);
@@ -169,18 +169,18 @@ void EventWindow::force_oldest(std::uint16_t reason) {
     slot.flags |= reason;
   }
   publish_oldest();
-  tell_now();
+  publish_now();
 }
 
-void EventWindow::reach(Sequence end) {
+void EventWindow::set_second_front(Sequence end) {
   if (end > reached_) {
     // Events opened after the last look are still young.
-    const Sequence stale_end = std::min(end, looked_at_);
+    const Sequence stale_end = std::min(end, checked_end_);
     for (Sequence s = std::max(reached_, oldest_); s < stale_end; ++s) events_[s & mask_].opened_at = event_clock_;
     reached_ = end;
     reached_at_ = event_clock_;
   }
-  looked_at_ = head_ + 1;
+  checked_end_ = head_ + 1;
 }
 
 bool EventWindow::overdue(std::uint64_t timeout_ns) const {
@@ -188,8 +188,8 @@ bool EventWindow::overdue(std::uint64_t timeout_ns) const {
   return oldest_ < reached_ || event_clock_ - reached_at_ >= std::max(kLonePatienceNs, 10 * timeout_ns);
 }
 
-void EventWindow::tell_now() {
-  told_ = oldest_;
+void EventWindow::publish_now() {
+  published_ = oldest_;
   assembler_.publish(settings_.worker, oldest_ - 1, held_);
   progress_.passed.store(oldest_ - 1, std::memory_order_release);
 }
@@ -202,15 +202,15 @@ void EventWindow::publish_oldest() {
   EventSlot& slot = ring_[oldest_ & mask_];
   OpenEvent& event = events_[oldest_ & mask_];
   if (!assembler_.ready(oldest_)) {
-    tell_now();  // the others may wait for this worker's events
+    publish_now();  // the others may wait for this worker's events
     wait_for_room(settings_.size, [&] {
       assembler_.publish(settings_.worker, oldest_ - 1, held_);
       return assembler_.ready(oldest_);
     });
   }
   store_->close(slot, event);
-  if (book_ != nullptr) look_up(slot, event);
-  if (slot.missing != 0 || oldest_ < settled_ || active_links_ < seen_.size()) note_absent(slot, event);
+  if (trigger_entries_ != nullptr) apply_trigger_entry(slot, event);
+  if (slot.missing != 0 || oldest_ < links_changed_at_ || active_links_ < seen_.size()) fill_absent(slot, event);
   WorkerPart part;
   part.slice = event.first;
   part.handed_over_ns = page_time_ns_;
@@ -226,14 +226,14 @@ void EventWindow::publish_oldest() {
 }
 
 // Fills in the data of the trigger's own list for the oldest event.
-void EventWindow::look_up(EventSlot& slot, OpenEvent& event) const {
-  if (oldest_ >= book_->end()) return;
-  const TriggerBook::Entry& entry = book_->at(oldest_);
-  if (entry.state == TriggerBook::kNot) return;
+void EventWindow::apply_trigger_entry(EventSlot& slot, OpenEvent& event) const {
+  if (oldest_ >= trigger_entries_->end()) return;
+  const TriggerEntries::Entry& entry = trigger_entries_->at(oldest_);
+  if (entry.state == TriggerEntries::kNoEvent) return;
   event.l1id = entry.l1id;
   event.rounds = entry.rounds;
-  slot.flags |= entry.state == TriggerBook::kSkipped ? slot_flag::kSkipped : slot_flag::kTriggered;
-  if (entry.state == TriggerBook::kSkipped) return;
+  slot.flags |= entry.state == TriggerEntries::kSkipped ? slot_flag::kSkipped : slot_flag::kTriggered;
+  if (entry.state == TriggerEntries::kSkipped) return;
   event.trigger_type = entry.type;
   if ((slot.flags & slot_flag::kBcidKnown) != 0)
     slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ entry.bcid));
@@ -242,8 +242,8 @@ void EventWindow::look_up(EventSlot& slot, OpenEvent& event) const {
 }
 
 // Notes the worker's links that are not in the event: those that did not deliver a chunk, and those that were removed.
-void EventWindow::note_absent(EventSlot& slot, const OpenEvent& event) {
-  if (slot.missing == 0 && oldest_ >= settled_) {
+void EventWindow::fill_absent(EventSlot& slot, const OpenEvent& event) {
+  if (slot.missing == 0 && oldest_ >= links_changed_at_) {
     std::fill_n(absent_.begin(), removed_.size(), 0U);
     std::ranges::copy(removed_, absent_.begin() + static_cast<std::ptrdiff_t>(removed_.size()));
     slot.flags |= slot_flag::kLinksAbsent;

@@ -46,7 +46,7 @@ class EventWindow {
   };
 
   EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<const GbtLink> links,
-              const TriggerBook* book, Assembler& assembler, WorkerProgress& progress, std::atomic<bool>& held,
+              const TriggerEntries* trigger_entries, Assembler& assembler, WorkerProgress& progress, std::atomic<bool>& held,
               EventWindowHost& host);
 
   /// Sets the lowest number of the run. Called before all other functions.
@@ -112,17 +112,17 @@ class EventWindow {
   void skip(Sequence from, Sequence to);
 
   /// Removes the link: open events from `from` on, to which it has not delivered, are built without it.
-  void leave(Sequence from);
+  void remove_link(Sequence from);
 
-  /// Closes the oldest events while they lack no link. tell() informs the peers.
+  /// Closes the oldest events while they lack no link. publish_closed() informs the peers.
   void publish_ready() {
     if (begun() && ready()) publish_run();
   }
 
   /// Informs the peers of closed events, and assembles the events that all workers have closed. Once per page is enough:
   /// each call moves a cache line to a peer's core and back.
-  void tell() {
-    if (told_ != oldest_) tell_now();
+  void publish_closed() {
+    if (published_ != oldest_) publish_now();
   }
 
   /// Closes the oldest event as it is, with a reason (slot_flag), and informs the peers.
@@ -130,7 +130,7 @@ class EventWindow {
 
   /// Called with each look at the clock. `end`: the first number that at most one link has reached. The age of events before
   /// `end` counts from the arrival of the second link: so a link whose numbers are too high does not make other links late.
-  void reach(Sequence end);
+  void set_second_front(Sequence end);
 
   /// True if the oldest event is older than the time-out (event clock, ns). If only the foremost link has reached the event,
   /// the other links must also have brought nothing for ten time-outs and for kLonePatienceNs.
@@ -147,17 +147,18 @@ class EventWindow {
 
   // True if the oldest event lacks no link, and the trigger's list has reached it.
   bool ready() const {
-    return oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0 && (book_ == nullptr || oldest_ < book_->end());
+    return oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0 &&
+           (trigger_entries_ == nullptr || oldest_ < trigger_entries_->end());
   }
   void open_to(Sequence to);
   void publish_run();
   void publish_oldest();
   std::uint32_t append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done);
-  void tell_now();
+  void publish_now();
   template <typename Ready>
   void wait_for_room(std::uint64_t room, const Ready& ready);
-  void look_up(EventSlot& slot, OpenEvent& event) const;
-  void note_absent(EventSlot& slot, const OpenEvent& event);
+  void apply_trigger_entry(EventSlot& slot, OpenEvent& event) const;
+  void fill_absent(EventSlot& slot, const OpenEvent& event);
   void set_bit(std::span<std::uint32_t> bitmap, std::size_t link) const;
   bool make_buffer(Sequence wanted_by);
 
@@ -165,8 +166,8 @@ class EventWindow {
   const std::uint64_t mask_;
   const std::unique_ptr<SliceStore> store_;
   const std::span<const GbtLink> links_;
-  const std::size_t first_link_;   // position in the ROB of the worker's first link
-  const TriggerBook* const book_;  // null if there is no list
+  const std::size_t first_link_;                 // position in the ROB of the worker's first link
+  const TriggerEntries* const trigger_entries_;  // null if there is no list
   Assembler& assembler_;
   WorkerProgress& progress_;
   std::atomic<bool>& held_;  // true while the worker waits for consumers or for a slower peer
@@ -174,19 +175,19 @@ class EventWindow {
   std::unique_ptr<EventSlot[]> ring_;
   std::unique_ptr<OpenEvent[]> events_;
   Sequence oldest_ = 0;
-  Sequence told_ = 0;  // the oldest event when the peers were informed last
+  Sequence published_ = 0;  // the oldest event when the peers were informed last
   Sequence head_ = static_cast<Sequence>(-1);
   std::uint32_t active_links_ = 0;
   Sequence reached_ = 0;          // the first number that at most one link reached
   std::uint64_t reached_at_ = 0;  // event clock when reached_ was set
-  Sequence looked_at_ = 0;        // first number that was not open at the last look
+  Sequence checked_end_ = 0;      // first number that was not open at the last look
   std::uint64_t event_clock_ = 0;
   std::uint64_t page_time_ns_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // link id to position; filled at construction
   std::vector<std::uint8_t> seen_;
   std::vector<std::uint32_t> absent_;   // bitmaps of the event being published: missing, then removed links
-  std::vector<std::uint32_t> removed_;  // the bitmap of removed links for events from settled_ on
-  Sequence settled_ = 0;                // first event that was opened after the last change of links
+  std::vector<std::uint32_t> removed_;  // the bitmap of removed links for events from links_changed_at_ on
+  Sequence links_changed_at_ = 0;       // first event that was opened after the last change of links
 };
 
 }  // namespace rodeo::readout

@@ -97,9 +97,9 @@ void FullBuilder::give_up() {
 
 bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
-void FullBuilder::share(Standings& standings) {
+void FullBuilder::share(ReaderTracks& tracks) {
   if (list_ != nullptr) return;  // the trigger's list decides
-  for (const auto& worker : workers_) worker->share(standings);
+  for (const auto& worker : workers_) worker->share(tracks);
 }
 
 ChunkBytes FullBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }

@@ -27,7 +27,7 @@ struct FullSettings {
 };
 
 /// Each group of links has its own fragments: group g has the ROB's source id plus g.
-class FullBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesStandings {
+class FullBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesReaderTracks {
  public:
   /// Opens the streams and allocates all memory. Throws SetupError.
   FullBuilder(const FullSettings& settings, const BuilderContext& context);
@@ -39,7 +39,7 @@ class FullBuilder final : public FragmentBuilder, public CountsBytes, public Kno
   Status status() const override;
   ChunkBytes chunk_bytes() const override;
   std::vector<KnownPlace> link_places() const override;
-  void share(Standings& standings) override;
+  void share(ReaderTracks& tracks) override;
 
  private:
   std::uint64_t window_ = 0;

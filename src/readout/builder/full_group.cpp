@@ -30,9 +30,9 @@ const Segment& FullGroup::segment_of(Sequence sequence) {
   return segment_;
 }
 
-TriggerBook::Entry FullGroup::entry_of(Sequence sequence) const {
-  const TriggerBook& book = sequencer.book();
-  return listed() && sequence < book.end() ? book.at(sequence) : TriggerBook::Entry{};
+TriggerEntries::Entry FullGroup::entry_of(Sequence sequence) const {
+  const TriggerEntries& entries = sequencer.trigger_entries();
+  return listed() && sequence < entries.end() ? entries.at(sequence) : TriggerEntries::Entry{};
 }
 
 void FullGroup::note(Sequence sequence) {
@@ -49,7 +49,7 @@ void FullGroup::note(Sequence sequence) {
 }
 
 bool FullGroup::is_event(Sequence sequence) const {
-  if (listed()) return entry_of(sequence).state != TriggerBook::kNot;
+  if (listed()) return entry_of(sequence).state != TriggerEntries::kNoEvent;
   return std::any_of(stretches_.begin(), stretches_.end(),
                      [&](const Stretch& stretch) { return sequence >= stretch.first && sequence < stretch.last; });
 }

@@ -30,7 +30,7 @@ class FullGroup {
   /// The segment of an event; nearly always the result of the previous call.
   const Segment& segment_of(Sequence sequence);
   /// The entry of an event in the trigger's own list.
-  TriggerBook::Entry entry_of(Sequence sequence) const;
+  TriggerEntries::Entry entry_of(Sequence sequence) const;
 
   /// Notes that a chunk of this event has arrived.
   void note(Sequence sequence);

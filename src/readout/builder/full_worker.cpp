@@ -56,8 +56,8 @@ FullWorker::FullWorker(const Settings& settings, const FullSettings& full, const
   }
 }
 
-void FullWorker::share(Standings& standings) {
-  for (const auto& group : groups_) group->sequencer.share(0, standings, join(standings, group->sequencer.spacing()));
+void FullWorker::share(ReaderTracks& tracks) {
+  for (const auto& group : groups_) group->sequencer.share(0, tracks, add_track(tracks, group->sequencer.spacing()));
 }
 
 // ---- chunks
@@ -67,7 +67,7 @@ void FullWorker::take_page(Page& page) {
   fed_at_ = event_clock_;
   const std::uint64_t clock = equipment_.stream->clock_ns();
   bool after_silence = false;
-  for (const auto& group : groups_) after_silence |= group->sequencer.read(0, clock, quiet_until());
+  for (const auto& group : groups_) after_silence |= group->sequencer.begin_page(0, clock, quiet_until());
   if (after_silence) wait_for_others();
   for (const ChunkRun& run : page.runs) {
     // The hardware prefetches within a chunk; this prefetches the first lines of the next chunk.
@@ -114,8 +114,8 @@ void FullWorker::handle(const ChunkView& chunk) {
   LinkSequence& link = group.links[place.place];
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence next = link.position();
-  if (chunk.id == link.expected && next < link.end && !group.events.beyond(next) &&
-      !link.lapsed(group.events.oldest(), format_)) {
+  if (chunk.id == link.expected && next < link.end && !group.events.is_beyond(next) &&
+      !link.has_lapsed(group.events.oldest(), format_)) {
     link.next.store(next + link.stride, std::memory_order_relaxed);
     link.expected = format_.advance(link.expected, link.stride);
     deliver(group, next, chunk, 0);
@@ -136,7 +136,7 @@ void FullWorker::apply(std::size_t position) {
   }
   for (const Decision& decision : decisions_) {
     const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
-    if (decision.verdict != Verdict::take) {
+    if (decision.verdict != Verdict::accept) {
       lose(chunk, decision.verdict);
     } else {
       if (decision.from != decision.sequence && decision.from != group.sequencer.run_first())
@@ -147,14 +147,14 @@ void FullWorker::apply(std::size_t position) {
     chunk.page->drop();
   }
   decisions_.clear();
-  note_place(position, group.sequencer.take_news(places_[position].place));
+  on_place_change(position, group.sequencer.take_place_change(places_[position].place));
 }
 
 void FullWorker::settle(Group& group) {
   group.version = group.sequencer.version();
   group.looked_at = event_clock_;
   for (std::size_t place = 0; place < group.members.size(); ++place) {
-    group.sequencer.settle(place, event_clock_, group.events.oldest(), decisions_);
+    group.sequencer.rejudge(place, event_clock_, group.events.oldest(), decisions_);
     apply(group.members[place]);
   }
 }
@@ -163,11 +163,11 @@ void FullWorker::settle(Group& group) {
 void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
   const std::size_t place = places_[chunk.link].place;
   if (sequence < group.events.oldest())
-    return lose(chunk, group.events.came(sequence) ? LostCounter::duplicate : LostCounter::late);
-  if (group.events.came(sequence)) return lose(chunk, LostCounter::duplicate);
-  while (group.events.beyond(sequence)) give_up(group, group.events.oldest() + 1, slot_flag::kRingFull);
+    return lose(chunk, group.events.has_arrived(sequence) ? LostCounter::duplicate : LostCounter::late);
+  if (group.events.has_arrived(sequence)) return lose(chunk, LostCounter::duplicate);
+  while (group.events.is_beyond(sequence)) give_up(group, group.events.oldest() + 1, slot_flag::kRingFull);
   group.note(sequence);
-  const bool strays = group.turns.strays(place, sequence);
+  const bool strays = group.turns.is_stray(place, sequence);
   if (strays && group.keep_stray(sequence, chunk)) return;
   if (strays) return lose(chunk, LostCounter::out_of_sequence);
   if (const auto stray = group.take_stray(sequence)) {
@@ -186,12 +186,12 @@ void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
     const Sequence sequence = group.events.oldest();
     if (const auto stray = group.take_stray(sequence)) {
       group.events.add(sequence);
-      build(group, sequence, *stray, group.turns.dealt_anew(sequence) ? 0 : slot_flag::kDoubtfulId);
+      build(group, sequence, *stray, group.turns.is_redealt(sequence) ? 0 : slot_flag::kDoubtfulId);
       stray->page->drop();
       continue;
     }
     if (group.is_event(sequence)) build_empty(group, sequence, reason);
-    group.events.pass();
+    group.events.skip_oldest();
   }
 }
 
@@ -218,9 +218,9 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   fragment.chunks = 1;
   fragment.bcid = chunk.bcid;
   if (group.listed()) {
-    const TriggerBook::Entry listed = group.entry_of(sequence);
-    if (listed.state == TriggerBook::kNot) flags |= event_flag::kNotListed;
-    if (has_bcid_ && listed.state == TriggerBook::kListed) fragment.bcid = listed.bcid;
+    const TriggerEntries::Entry listed = group.entry_of(sequence);
+    if (listed.state == TriggerEntries::kNoEvent) flags |= event_flag::kNotListed;
+    if (has_bcid_ && listed.state == TriggerEntries::kListed) fragment.bcid = listed.bcid;
   }
   std::uint8_t rodeo_status = chunk.rodeo_status;
   if (fragment.bcid != chunk.bcid) {
@@ -273,7 +273,7 @@ void FullWorker::build_empty(Group& group, Sequence sequence, std::uint32_t flag
   fragment.removed_links = std::span(fragment.absent).subspan(words, words);
   fragment.absent[place / 32 + (removed ? words : 0)] |= 1U << (place % 32);
   (removed ? counters.left_out : counters.missing).add(1);
-  const TriggerBook::Entry listed = group.entry_of(sequence);
+  const TriggerEntries::Entry listed = group.entry_of(sequence);
   fragment.bcid = listed.bcid;
   fragment.trigger_type = listed.type;
   push(group, fragment, flags);
@@ -316,11 +316,11 @@ void FullWorker::poll_list() {
   page_time_ns_ = base::steady_now_ns();
   const bool held = !list_->unread(settings_.index).empty();
   for (const auto& group : groups_) {
-    group->sequencer.hold_list(held);
+    group->sequencer.set_list_held(held);
     if (any)
       settle(*group);
     else
-      group->sequencer.settle_list(event_clock_);
+      group->sequencer.judge_overdue_entry(event_clock_);
   }
 }
 
@@ -389,8 +389,8 @@ void FullWorker::look(bool drained) {
   std::uint64_t open = 0;
   for (const auto& each : groups_) {
     Group& group = *each;
-    if (drained) group.sequencer.pace(0).fade();
-    group.sequencer.pass(0, equipment_.stream->clock_ns(), this->drained());
+    if (drained) group.sequencer.pace(0).fade_skew();
+    group.sequencer.end_page(0, equipment_.stream->clock_ns(), this->drained());
     if (drained &&
         (group.sequencer.version() != group.version || event_clock_ >= group.looked_at + settings_.timeout_ns / 8))
       settle(group);
@@ -414,10 +414,10 @@ void FullWorker::look(bool drained) {
 
 // Events of the list that no link has reached, while all links were silent for the time-out, are gaps like others.
 void FullWorker::open_listed(Group& group) {
-  const Sequence end = group.sequencer.book().end();
+  const Sequence end = group.sequencer.trigger_entries().end();
   if (event_clock_ < group.listed_at + settings_.timeout_ns) return;
-  group.sequencer.looked(0, event_clock_);
-  if (group.list_end > group.events.head() && !group.sequencer.anything_lives())
+  group.sequencer.set_drained(0, event_clock_);
+  if (group.list_end > group.events.head() && !group.sequencer.any_live())
     group.events.raise(std::min(group.list_end, group.events.oldest() + group.events.size()));
   group.list_end = end;
   group.listed_at = event_clock_;
@@ -430,7 +430,7 @@ void FullWorker::finish() {
     all_listed = list_ == nullptr || list_->unread(settings_.index).empty();
     for (const auto& each : groups_) {
       Group& group = *each;
-      if (list_ != nullptr && all_listed) group.sequencer.end_of_list();
+      if (list_ != nullptr && all_listed) group.sequencer.end_list();
       // Links open segments and gaps for each other, so this is repeated until nothing changes. Chunks beyond the list
       // continue to wait.
       for (std::size_t before = ~std::size_t{0}; before != waiting_.total();) {
@@ -444,7 +444,7 @@ void FullWorker::finish() {
         group.sequencer.give_up(place, decisions_);
         apply(group.members[place]);
       }
-      const Sequence end = group.listed() && !given_up_ ? group.sequencer.book().end() : group.events.head();
+      const Sequence end = group.listed() && !given_up_ ? group.sequencer.trigger_entries().end() : group.events.head();
       while (group.begun && group.events.oldest() < std::max(end, group.events.head()))
         give_up(group, std::min(std::max(end, group.events.head()), group.events.oldest() + group.events.size()),
                 slot_flag::kRunEnded);

@@ -45,7 +45,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
              std::span<const BuilderLink> links, WorkerEquipment equipment, TriggerList* list, FragmentConsumer& consumer);
 
   /// Adds the worker's groups to the readers of the process. Call it before run().
-  void share(Standings& standings);
+  void share(ReaderTracks& tracks);
 
   void reclaim(Fragment& fragment) noexcept override;
 

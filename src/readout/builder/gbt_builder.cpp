@@ -163,9 +163,9 @@ void GbtBuilder::give_up() {
 
 bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 
-void GbtBuilder::share(Standings& standings) {
+void GbtBuilder::share(ReaderTracks& tracks) {
   if (rob_->sequencer.settings().listed) return;  // the trigger's list decides
-  for (const auto& worker : workers_) worker->share(standings);
+  for (const auto& worker : workers_) worker->share(tracks);
 }
 
 ChunkBytes GbtBuilder::chunk_bytes() const { return chunk_bytes_of(workers_); }

@@ -38,7 +38,7 @@ struct GbtSettings {
   std::size_t chunks_per_slice(std::size_t links, std::size_t bytes) const;
 };
 
-class GbtBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesStandings {
+class GbtBuilder final : public FragmentBuilder, public CountsBytes, public KnowsPlaces, public SharesReaderTracks {
  public:
   /// Opens the streams and allocates all memory. Throws SetupError.
   GbtBuilder(const GbtSettings& settings, const BuilderContext& context);
@@ -50,7 +50,7 @@ class GbtBuilder final : public FragmentBuilder, public CountsBytes, public Know
   Status status() const override;
   ChunkBytes chunk_bytes() const override;
   std::vector<KnownPlace> link_places() const override;
-  void share(Standings& standings) override;
+  void share(ReaderTracks& tracks) override;
 
  private:
   std::unique_ptr<WorkerProgress[]> progress_;

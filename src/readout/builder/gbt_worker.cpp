@@ -41,8 +41,8 @@ GbtWorker::GbtWorker(const Settings& settings, std::uint64_t window, std::span<c
       progress_(progress),
       links_(make_links(links)),
       window_({settings.index, window}, std::move(store), {links_.get(), links.size()},
-              rob.sequencer.settings().listed ? &rob.sequencer.book() : nullptr, assembler, progress[settings.index], held_,
-              *this),
+              rob.sequencer.settings().listed ? &rob.sequencer.trigger_entries() : nullptr, assembler,
+              progress[settings.index], held_, *this),
       balance_({rob.sequencer.settings().window / 2, settings.timeout_ns}, *equipment_.stream, {links_.get(), links.size()}),
       active_links_(static_cast<std::uint32_t>(links.size())) {
   first_reader_ = rob.first_readers.empty() ? 0 : rob.first_readers.back();
@@ -139,7 +139,7 @@ bool GbtWorker::go_on() {
   set_waiting(Sequencer::kNothing);
   if (resumed->forced) {  // no other source has data that could decide
     const std::lock_guard lock(rob_.mutex);
-    for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.looked(first_reader_ + source);
+    for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.set_drained(first_reader_ + source);
   }
   poll_list();
   page_time_ns_ = base::steady_now_ns();
@@ -211,8 +211,9 @@ void GbtWorker::process_run(const ChunkRun& run) {
 std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const {
   const Sequence next = link.position();
   const Sequence end = std::min(link.end, window_.full());
-  if (next >= end || link.lapsed(window_.oldest(), format_)) return 0;
-  return format_.consecutive(&ids_[first], static_cast<std::uint32_t>(std::min<Sequence>(n, end - next)), link.expected);
+  if (next >= end || link.has_lapsed(window_.oldest(), format_)) return 0;
+  return format_.count_consecutive(&ids_[first], static_cast<std::uint32_t>(std::min<Sequence>(n, end - next)),
+                                   link.expected);
 }
 
 // Handles a single chunk with the expected id: does all that the general way would do.
@@ -290,7 +291,7 @@ void GbtWorker::apply(std::size_t position) {
   for (const Decision& decision : decisions_) {
     const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
     const Sequence sequence = decision.sequence;
-    if (decision.verdict != Verdict::take) {
+    if (decision.verdict != Verdict::accept) {
       if (!chunk.lost) lose(chunk, decision.verdict);
       if (decision.verdict == Verdict::out_of_sequence && ++link.strays == kStraysTold) warn_of_strays(position);
       continue;
@@ -324,7 +325,7 @@ void GbtWorker::apply(std::size_t position) {
     }
   }
   decisions_.clear();
-  note_place(position, rob_.sequencer.take_news(members_[position]));
+  on_place_change(position, rob_.sequencer.take_place_change(members_[position]));
   link.waiting = static_cast<std::uint32_t>(waiting_.size(static_cast<LinkIndex>(position)));
 }
 
@@ -359,7 +360,7 @@ void GbtWorker::settle_all() {
     if (!changed && waiting_.size(static_cast<LinkIndex>(i)) == 0) continue;
     {
       const std::lock_guard lock(rob_.mutex);
-      rob_.sequencer.settle(members_[i], event_clock_, oldest(), decisions_);
+      rob_.sequencer.rejudge(members_[i], event_clock_, oldest(), decisions_);
     }
     apply(i);
   }
@@ -409,7 +410,7 @@ void GbtWorker::poll_list() {
   if (!rob_.sequencer.settings().listed) return;
   Sequence least = kNoEnd;
   for (const WorkerProgress& peer : progress_) least = std::min(least, peer.passed.load(std::memory_order_relaxed) + 1);
-  const bool needed = waiting_.total() != 0 || window_.head() + 1 >= rob_.sequencer.book().end() ||
+  const bool needed = waiting_.total() != 0 || window_.head() + 1 >= rob_.sequencer.trigger_entries().end() ||
                       !progress_[settings_.index].busy.load(std::memory_order_relaxed);
   if (rob_.poll_list(event_clock_, rob_.sequencer.begun() ? std::max(least, rob_.sequencer.run_first()) : 0, needed)) {
     window_.set_clocks(event_clock_, base::steady_now_ns());
@@ -420,7 +421,7 @@ void GbtWorker::poll_list() {
 // Opens events of the list that no link has reached, while all links were silent for the time-out; they are closed in their
 // turn.
 void GbtWorker::open_listed() {
-  const Sequence end = rob_.sequencer.book().end();
+  const Sequence end = rob_.sequencer.trigger_entries().end();
   const auto newest = list_ends_[(list_end_count_ + list_ends_.size() - 1) % list_ends_.size()];
   if (end != newest.second && event_clock_ >= newest.first + settings_.timeout_ns / list_ends_.size())
     list_ends_[list_end_count_++ % list_ends_.size()] = {event_clock_, end};
@@ -432,7 +433,7 @@ void GbtWorker::open_listed() {
   tell_looked();
   {
     const std::lock_guard lock(rob_.mutex);
-    if (rob_.sequencer.anything_lives()) return;
+    if (rob_.sequencer.any_live()) return;
   }
   window_.advance(std::min(overdue - 1, window_.full() - 1));
 }
@@ -443,8 +444,9 @@ void GbtWorker::look(bool drained) {
   tell_standing();
   if (!drained) return;
   window_.set_clocks(event_clock_, base::steady_now_ns());
-  for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.pace(first_reader_ + source).fade();
-  if (rob_.sequencer.someone_is_held_up()) tell_looked();
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source)
+    rob_.sequencer.pace(first_reader_ + source).fade_skew();
+  if (rob_.sequencer.any_link_held_up()) tell_looked();
   if (rob_.sequencer.version() != version_ || event_clock_ >= looked_at_ + settings_.timeout_ns / 8) settle_all();
   follow_peers();
   if (balance_.several()) balance_.look(event_clock_);
@@ -453,7 +455,7 @@ void GbtWorker::look(bool drained) {
     Sequence reached = window_.head() + 1;
     {
       const std::lock_guard lock(rob_.mutex);
-      reached = rob_.sequencer.reached_by_two().value_or(reached);
+      reached = rob_.sequencer.second_front().value_or(reached);
     }
     window_.reach(balance_.several() ? std::min(reached, balance_.reached_by_all()) : reached);
   }

@@ -25,7 +25,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
             std::unique_ptr<SliceStore> store, RobSequence& rob, Assembler& assembler, std::span<WorkerProgress> progress);
 
   /// Adds the worker's sources to the readers of the process. Call it before run().
-  void share(Standings& standings);
+  void share(ReaderTracks& tracks);
 
   FragmentBuilder::Link link_status(std::size_t link) const override;
   double pool_fill() const override;
@@ -49,7 +49,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   bool sources_may_tell(std::size_t link);
   void wait_for_peers(std::size_t link);
   std::optional<std::size_t> waiting_link() const;
-  bool someone_goes_on();
+  bool any_reader_proceeds();
   void tell_looked();
   void tell_standing();
   void tell_read();

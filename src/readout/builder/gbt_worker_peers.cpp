@@ -29,7 +29,7 @@ bool GbtWorker::presses(std::size_t link) {
   if (waiting_.size(static_cast<LinkIndex>(link)) == 0) return false;
   if (waiting_.crowded(static_cast<LinkIndex>(link))) return true;
   const std::lock_guard lock(rob_.mutex);
-  return rob_.sequencer.reaches_far(members_[link]);
+  return rob_.sequencer.spans_far(members_[link]);
 }
 
 // Tells the sequencer what the worker waits for. While it waits, it reads no source. It never reads a parked source.
@@ -43,24 +43,24 @@ void GbtWorker::set_waiting(std::size_t with) {
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
     const ChunkRun* const parked = balance_.parked_run(source);
     if (waiting || parked != nullptr)
-      rob_.sequencer.wait(first_reader_ + source, waiting ? with : members_[parked->link], oldest());
+      rob_.sequencer.set_waiting(first_reader_ + source, waiting ? with : members_[parked->link], oldest());
     else
-      rob_.sequencer.read_on(first_reader_ + source);
+      rob_.sequencer.clear_waiting(first_reader_ + source);
   }
 }
 
 // True if links that peers have not read yet may show the place of this link's chunks.
 bool GbtWorker::peers_may_tell(std::size_t link) {
   const std::lock_guard lock(rob_.mutex);
-  return rob_.sequencer.may_be_told(members_[link], 0, first_reader_) ||
-         rob_.sequencer.may_be_told(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
+  return rob_.sequencer.may_be_resolved(members_[link], 0, first_reader_) ||
+         rob_.sequencer.may_be_resolved(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
 }
 
 // True if the link presses, and this worker's own sources may show its place.
 bool GbtWorker::sources_may_tell(std::size_t link) {
   if (!presses(link)) return false;
   const std::lock_guard lock(rob_.mutex);
-  return rob_.sequencer.may_be_told(members_[link], first_reader_, first_reader_ + balance_.sources());
+  return rob_.sequencer.may_be_resolved(members_[link], first_reader_, first_reader_ + balance_.sources());
 }
 
 // Before a link's waiting chunks run out of room, the worker reads further in the list and waits for peers, as it does for
@@ -89,13 +89,13 @@ void GbtWorker::wait_for_peers(std::size_t link) {
 void GbtWorker::tell_looked() {
   const std::lock_guard lock(rob_.mutex);
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
-    if (balance_.parked_run(source) == nullptr) rob_.sequencer.looked(first_reader_ + source, event_clock_);
+    if (balance_.parked_run(source) == nullptr) rob_.sequencer.set_drained(first_reader_ + source, event_clock_);
   }
 }
 
-void GbtWorker::share(Standings& standings) {
+void GbtWorker::share(ReaderTracks& tracks) {
   for (std::uint32_t source = 0; source < balance_.sources(); ++source)
-    rob_.sequencer.share(first_reader_ + source, standings, join(standings, rob_.sequencer.spacing()));
+    rob_.sequencer.share(first_reader_ + source, tracks, add_track(tracks, rob_.sequencer.spacing()));
 }
 
 // Tells the sequencer the places of its sources. If a peer holds the lock, the worker skips this turn.
@@ -103,8 +103,8 @@ void GbtWorker::tell_standing() {
   const std::unique_lock lock(rob_.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
   for (std::uint32_t source = 0; source < balance_.sources(); ++source)
-    rob_.sequencer.pass(first_reader_ + source, equipment_.stream->clock_ns(),
-                        drained() && balance_.parked_run(source) == nullptr);
+    rob_.sequencer.end_page(first_reader_ + source, equipment_.stream->clock_ns(),
+                            drained() && balance_.parked_run(source) == nullptr);
 }
 
 // Called before a page is looked at. Only pages of files can show a silence.
@@ -113,7 +113,7 @@ void GbtWorker::tell_read() {
   std::unique_lock lock(rob_.mutex, std::defer_lock);
   if (quiet_until()) lock.lock();
   for (std::uint32_t source = 0; source < balance_.sources(); ++source)
-    after_silence |= rob_.sequencer.read(first_reader_ + source, equipment_.stream->clock_ns(), quiet_until());
+    after_silence |= rob_.sequencer.begin_page(first_reader_ + source, equipment_.stream->clock_ns(), quiet_until());
   if (lock.owns_lock()) lock.unlock();
   if (after_silence) wait_for_others();
 }
@@ -165,10 +165,10 @@ void GbtWorker::finish_links(bool give_up) {
 }
 
 // False if no reader makes progress: then the waiting chunks must be judged by what is known.
-bool GbtWorker::someone_goes_on() {
+bool GbtWorker::any_reader_proceeds() {
   const std::lock_guard lock(rob_.mutex);
-  if (rob_.sequencer.someone_goes_on()) return true;
-  for (std::size_t reader = 0; reader < rob_.sequencer.readers(); ++reader) rob_.sequencer.looked(reader);
+  if (rob_.sequencer.any_reader_proceeds()) return true;
+  for (std::size_t reader = 0; reader < rob_.sequencer.readers(); ++reader) rob_.sequencer.set_drained(reader);
   return false;
 }
 
@@ -195,7 +195,7 @@ void GbtWorker::finish() {
   mark(WaitsFor::peers);
   for (auto link = waiting_link(); link && !all(&WorkerProgress::drained) && !gives_up(); link = waiting_link()) {
     set_waiting(members_[*link]);
-    if (!someone_goes_on()) break;
+    if (!any_reader_proceeds()) break;
     backoff.idle();
     poll_list();
     finish_links(false);
@@ -203,14 +203,14 @@ void GbtWorker::finish() {
   set_waiting(Sequencer::kNothing);
   if (rob_.sequencer.settings().listed && all(&WorkerProgress::drained)) {
     const std::lock_guard lock(rob_.mutex);
-    rob_.sequencer.end_of_list();
+    rob_.sequencer.end_list();
   }
   for (int round = 0; round < 3; ++round) finish_links(round == 2);
   follow_peers();
   do {
     if (window_.begun() && rob_.sequencer.settings().listed && !gives_up()) {
-      while (window_.head() + 1 < rob_.sequencer.book().end()) {
-        window_.advance(std::min(rob_.sequencer.book().end() - 1, window_.full() - 1));
+      while (window_.head() + 1 < rob_.sequencer.trigger_entries().end()) {
+        window_.advance(std::min(rob_.sequencer.trigger_entries().end() - 1, window_.full() - 1));
         close_all();
       }
     }
@@ -219,7 +219,7 @@ void GbtWorker::finish() {
     close_all();
     poll_list();
   } while (window_.begun() && rob_.sequencer.settings().listed && !gives_up() &&
-           window_.head() + 1 < rob_.sequencer.book().end());
+           window_.head() + 1 < rob_.sequencer.trigger_entries().end());
   mine.ended.store(true, std::memory_order_release);
   // Peers may still work: pass the same events as they do, so that these can be assembled.
   for (;;) {

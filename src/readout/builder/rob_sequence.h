@@ -35,7 +35,7 @@ struct RobSequence {
       any = any || read != 0;
       more = read != 0 && read == unread.size();
     }
-    if (!any) sequencer.settle_list(now);
+    if (!any) sequencer.judge_overdue_entry(now);
     return any;
   }
 
@@ -43,7 +43,7 @@ struct RobSequence {
   void leave(std::size_t worker) {
     const std::lock_guard lock(mutex);
     for (std::size_t reader = first_readers[worker]; reader < first_readers[worker + 1]; ++reader)
-      sequencer.reads_no_more(reader);
+      sequencer.set_reader_ended(reader);
   }
 
   std::mutex mutex;  ///< protects the sequencer's functions; never hold it while publishing

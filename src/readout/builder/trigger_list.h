@@ -10,7 +10,7 @@
 #include <span>
 
 #include "base/spsc_ring.h"
-#include "readout/sequence/trigger_book.h"
+#include "readout/sequence/trigger_entries.h"
 #include "rodeo/input.h"
 #include "rodeo/trigger.h"
 

@@ -31,14 +31,14 @@ bool Credibility::loses_place(Link& link, std::uint32_t id) {
   if (!link.here() || !numbers_.is_ambiguous(sequence)) return false;
   // Others have crossed a reset, long ago or while this link was silent for a quarter of an epoch: its id may be of the new
   // epoch.
-  const auto peers = where_peers_are(link);
-  const Sequence end = numbers_.segments().of(link.position()).end;
-  if (!peers || !peers->proves || peers->read == PeersAt::Read::elsewhere || peers->number < end) return false;
+  const auto peers = find_peers(link);
+  const Sequence end = numbers_.segments().segment_of(link.position()).end;
+  if (!peers || !peers->proves || peers->read == PeerPlace::Read::elsewhere || peers->number < end) return false;
   const std::uint64_t steps = std::uint64_t{settings_.step} * links_.spread(link);
   const std::uint64_t free = settings_.reach + 2 * steps;  // numbers between two segments
   const bool long_ago = peers->number > end + settings_.reach + steps;
-  return long_ago || (peers->read == PeersAt::Read::together &&
-                      peers->number - link.position() > free + numbers_.telling_period(peers->number) / 4);
+  return long_ago || (peers->read == PeerPlace::Read::together &&
+                      peers->number - link.position() > free + numbers_.unambiguous_period(peers->number) / 4);
 }
 
 void Credibility::lose_place(Link& link) {
@@ -47,7 +47,7 @@ void Credibility::lose_place(Link& link) {
   link.sequence.doubtful = true;
   link.lowest = link.position();
   link.reported_doubt = link.keeps = false;
-  link.evidence.forget();
+  link.evidence.reset();
 }
 
 // The first chunk after a silence of all links of the reader.
@@ -59,19 +59,19 @@ bool Credibility::end_silence(Link& link, std::uint32_t id) {
   const std::uint64_t quarter = silences_.quarter(reader);
   const auto passed = silences_.passed_by_others(reader, reader.drained);
   const bool paused = !passed || *passed < quarter;  // the others were silent, too
-  const bool resets = settings_.format.has_ecr() && id == settings_.format.of(sequence.resets + 1, 0);
+  const bool resets = settings_.format.has_ecr() && id == settings_.format.id_at(sequence.resets + 1, 0);
   if (paused && resets && !link.away()) return false;
   if (id != sequence.expected || link.away()) return true;
   if (passed && paused) return false;
   // It goes on with the next id: after a pause, or because its data were late. After a loss this happens by chance. With few
   // bits the chance is not small, but there readers are often that far apart.
   if (!numbers_.is_wide(4 * quarter)) {
-    reader.apart = std::max(reader.apart, passed.value_or(0));
+    reader.distance = std::max(reader.distance, passed.value_or(0));
     return false;
   }
-  const auto peers = where_peers_are(link, true);
+  const auto peers = find_peers(link, true);
   const auto peers_contradict = [&] {
-    if (settings_.format.has_ecr() && peers->read == PeersAt::Read::elsewhere)
+    if (settings_.format.has_ecr() && peers->read == PeerPlace::Read::elsewhere)
       return silences_.place_beside(*peers, id) != sequence.place();
     return peers->number == 0 || numbers_.nearest_number(peers->number, id) != link.position();
   };
@@ -83,7 +83,7 @@ bool Credibility::end_silence(Link& link, std::uint32_t id) {
 
 // The foremost but one of the links that were read with it; if there are none, of all others. Of three, one wrong counter
 // does no harm.
-std::optional<PeersAt> Credibility::where_peers_are(const Link& of, bool asks_others) const {
+std::optional<PeerPlace> Credibility::find_peers(const Link& of, bool asks_others) const {
   const auto foremost_but_one = [&](bool same_reader) {
     Sequence first = 0;
     Sequence second = 0;
@@ -97,13 +97,13 @@ std::optional<PeersAt> Credibility::where_peers_are(const Link& of, bool asks_ot
   const Sequence beside = foremost_but_one(true);
   const Sequence number = beside != 0 ? beside : foremost_but_one(false);
   if (number == 0)
-    return asks_others || of.sequence.doubtful ? silences_.where_others_are(links_.reader_of(of)) : std::nullopt;
-  const std::uint64_t period = numbers_.telling_period(number);
+    return asks_others || of.sequence.doubtful ? silences_.find_other_readers(links_.reader_of(of)) : std::nullopt;
+  const std::uint64_t period = numbers_.unambiguous_period(number);
   // Links of different readers may be apart by the events that both may have open.
-  return PeersAt{.read = beside != 0 ? PeersAt::Read::together : PeersAt::Read::apart,
-                 .proves = beside != 0 ? of.sequence.pace->tells(period) : numbers_.is_wide(period),
-                 .number = number,
-                 .place = numbers_.place(number)};
+  return PeerPlace{.read = beside != 0 ? PeerPlace::Read::together : PeerPlace::Read::apart,
+                   .proves = beside != 0 ? of.sequence.pace->resolves(period) : numbers_.is_wide(period),
+                   .number = number,
+                   .place = numbers_.place(number)};
 }
 
 bool Credibility::has_witness(const Link& of) const {
@@ -114,8 +114,8 @@ bool Credibility::has_witness(const Link& of) const {
 
 std::optional<Place> Credibility::first_place(Link& link, std::uint32_t id) const {
   const Reader& reader = links_.reader_of(link);
-  const auto others = silences_.where_others_are(reader);
-  const Place place = others ? silences_.place_beside(*others, id) : beside_links(id);
+  const auto others = silences_.find_other_readers(reader);
+  const Place place = others ? silences_.place_beside(*others, id) : place_beside_links(id);
   if (others && (place.index < 0 || place.resets < kResetsOrigin)) return std::nullopt;
   const bool after_reset = others && !settings_.format.has_ecr() && others->place.resets > kResetsOrigin;
   link.sequence.doubtful = (silences_.began_late(reader) || after_reset) && !(others && others->proves);
@@ -124,11 +124,11 @@ std::optional<Place> Credibility::first_place(Link& link, std::uint32_t id) cons
 
 // Beside a link of the group that has come already. Between their first chunks the L1 counter or the reset counter may have
 // come round.
-Place Credibility::beside_links(std::uint32_t id) const {
+Place Credibility::place_beside_links(std::uint32_t id) const {
   for (const Link& other : links_) {
     if (!other.away() || other.removed()) continue;
     const Place beside = other.first_aside();
-    const Place place = numbers_.nearest(beside, id);
+    const Place place = numbers_.nearest_place(beside, id);
     const bool near = place.resets == beside.resets
                           ? std::abs(place.index - beside.index) <= static_cast<std::int64_t>(settings_.window)
                           : settings_.format.has_ecr();
@@ -138,18 +138,18 @@ Place Credibility::beside_links(std::uint32_t id) const {
 }
 
 Place Credibility::find_place(const Link& link, std::uint32_t id) const {
-  const auto peers = where_peers_are(link);
-  if (link.sequence.doubtful && peers && (peers->proves || peers->read != PeersAt::Read::apart))
-    return place_by(link, *peers, id);
+  const auto peers = find_peers(link);
+  if (link.sequence.doubtful && peers && (peers->proves || peers->read != PeerPlace::Read::apart))
+    return place_from_peers(link, *peers, id);
   const Place known = numbers_.place(std::max(links_.oldest, link.lowest));
   // A link that lost its place went forward; without peers nothing else is known.
   const bool onward = link.sequence.doubtful && !peers && settings_.format.has_ecr();
-  return onward ? Numbers::extended(known, id, 0) : numbers_.nearest(known, id);
+  return onward ? Numbers::extended(known, id, 0) : numbers_.nearest_place(known, id);
 }
 
 // The place of an id, for a link whose peers are there.
-Place Credibility::place_by(const Link& link, const PeersAt& peers, std::uint32_t id) const {
-  if (peers.read == PeersAt::Read::elsewhere) return silences_.place_beside(peers, id);
+Place Credibility::place_from_peers(const Link& link, const PeerPlace& peers, std::uint32_t id) const {
+  if (peers.read == PeerPlace::Read::elsewhere) return silences_.place_beside(peers, id);
   const IdFormat& format = settings_.format;
   const bool restarts = !format.has_ecr() && format.shows_restarts();
   if (const auto number = numbers_.nearest_number(peers.number, id)) {
@@ -161,7 +161,7 @@ Place Credibility::place_by(const Link& link, const PeersAt& peers, std::uint32_
     if (!restarted) return numbers_.place(*number);
   }
   // No number near the peers has this id: it may lie just before the first event of the run.
-  const Place place = numbers_.nearest(peers.place, id);
+  const Place place = numbers_.nearest_place(peers.place, id);
   return restarts && place > peers.place ? Place{peers.place.resets + 1, id} : place;
 }
 
@@ -174,31 +174,31 @@ Sequence Credibility::prove(Link& link, Sequence number, std::uint32_t id, std::
     return number;
   }
   number = prove_place(link, number, id, bcid);
-  if (link.sequence.doubtful && !link.reported_doubt) link.news.lost = link.reported_doubt = true;
+  if (link.sequence.doubtful && !link.reported_doubt) link.place_change.lost = link.reported_doubt = true;
   return number;
 }
 
 // The list alone gives the place of a suspected link. Its BCIDs show whether the link is out of step.
 void Credibility::compare_with_list(Link& link, Sequence number, std::uint16_t bcid) const {
-  if (!settings_.has_bcid || !list_.remembers(number) || !list_.has_entry(number)) return;
-  note_finding(link, link.evidence.weigh(bcid, list_.book().at(number).bcid, {}));
+  if (!settings_.has_bcid || !list_.has_number(number) || !list_.has_entry(number)) return;
+  apply_finding(link, link.evidence.weigh(bcid, list_.entries().at(number).bcid, {}));
 }
 
 Sequence Credibility::prove_place(Link& link, Sequence number, std::uint32_t id, std::uint16_t bcid) {
   LinkSequence& sequence = link.sequence;
-  const auto peers = where_peers_are(link);
+  const auto peers = find_peers(link);
   const bool proven = peers && peers->proves && peers->number != 0;
   const auto nearest = proven ? numbers_.nearest_number(peers->number, id) : std::nullopt;
-  if (sequence.doubtful && nearest && distance(*nearest, peers->number) < numbers_.telling_period(peers->number) / 4) {
+  if (sequence.doubtful && nearest && distance(*nearest, peers->number) < numbers_.unambiguous_period(peers->number) / 4) {
     if (*nearest == number)
       sequence.doubtful = link.keeps = false;
     else if (!link.keeps)
-      return move(link, number, *nearest, false);
+      return move_link(link, number, *nearest, false);
   }
   // It crosses a reset where the others do.
-  const Segment& segment = numbers_.segments().of(number);
+  const Segment& segment = numbers_.segments().segment_of(number);
   if (number == segment.first && segment.base != sequence.base && link.position() != link.lowest &&
-      ((settings_.format.has_ecr() && !numbers_.round_of_resets(number)) || has_witness(link)))
+      ((settings_.format.has_ecr() && !numbers_.resets_wrap_first(number)) || has_witness(link)))
     sequence.doubtful = false;
   // Links in doubt do not prove each other's places.
   if (!settings_.has_bcid || link.bcids == nullptr || (sequence.doubtful && !has_witness(link))) return number;
@@ -210,7 +210,7 @@ Sequence Credibility::weigh_bcid(Link& link, Sequence number, std::uint32_t id, 
   const EventBcids& known = *link.bcids;
   const std::uint64_t period = settings_.format.period();
   const Sequence lowest = peers_at ? *peers_at - period / 2 : std::max(link.lowest, links_.oldest);
-  const Sequence highest = peers_at ? *peers_at + period / 2 : links_.foremost() + period / 4;
+  const Sequence highest = peers_at ? *peers_at + period / 2 : links_.frontier() + period / 4;
   places_.clear();
   const Sequence from = std::max(lowest, highest - std::min(highest, 2 * settings_.window));
   numbers_.for_each_number(id, from, highest + 1, [&](Sequence other) {
@@ -219,27 +219,27 @@ Sequence Credibility::weigh_bcid(Link& link, Sequence number, std::uint32_t id, 
     return false;
   });
   const PlaceEvidence::Finding finding = link.evidence.weigh(bcid, known.bcid(number), places_);
-  if (finding.says == PlaceEvidence::Says::elsewhere) {
+  if (finding.proof == PlaceEvidence::Proof::elsewhere) {
     link.suspected = link.out_of_step = false;
-    return move(link, number, number + static_cast<Sequence>(finding.offset), true);
+    return move_link(link, number, number + static_cast<Sequence>(finding.offset), true);
   }
-  note_finding(link, finding);
+  apply_finding(link, finding);
   return number;
 }
 
-Sequence Credibility::move(Link& link, Sequence from, Sequence to, bool by_bcid) {
-  link.news.by_bcid = by_bcid;
-  link.news.moved = static_cast<std::int64_t>(to - from);
-  link.evidence.forget();
+Sequence Credibility::move_link(Link& link, Sequence from, Sequence to, bool by_bcid) {
+  link.place_change.by_bcid = by_bcid;
+  link.place_change.moved = static_cast<std::int64_t>(to - from);
+  link.evidence.reset();
   link.sequence.doubtful = link.keeps = false;
   return to;
 }
 
-void Credibility::note_finding(Link& link, const PlaceEvidence::Finding& finding) {
-  if (finding.says == PlaceEvidence::Says::here) link.sequence.doubtful = link.suspected = link.out_of_step = false;
-  if (finding.says != PlaceEvidence::Says::nowhere || link.out_of_step) return;
-  link.news.out_of_step = link.out_of_step = true;
-  link.news.constant = finding.constant;
+void Credibility::apply_finding(Link& link, const PlaceEvidence::Finding& finding) {
+  if (finding.proof == PlaceEvidence::Proof::here) link.sequence.doubtful = link.suspected = link.out_of_step = false;
+  if (finding.proof != PlaceEvidence::Proof::nowhere || link.out_of_step) return;
+  link.place_change.out_of_step = link.out_of_step = true;
+  link.place_change.constant = finding.constant;
 }
 
 }  // namespace rodeo::readout

@@ -15,15 +15,15 @@ namespace rodeo::readout {
 
 /// Of the live links: how many have gone with a link that is away, and how many are against it.
 struct Votes {
-  std::uint32_t there = 0;    ///< links that have gone with it
-  std::uint32_t alive = 0;    ///< live links
-  std::uint32_t against = 0;  ///< links that go on beyond where they left
-  bool enough = false;        ///< they have brought enough chunks to be followed
-  bool lasted = false;        ///< they have been there long enough
-  Place left{};               ///< the furthest place that one of them left
+  std::uint32_t in_favor = 0;      ///< links that have gone with it
+  std::uint32_t live = 0;          ///< live links
+  std::uint32_t against = 0;       ///< links that go on beyond where they left
+  bool has_enough_chunks = false;  ///< they have brought enough chunks to be followed
+  bool has_lasted = false;         ///< they have been there long enough
+  Place left{};                    ///< the furthest place that one of them left
 
-  bool is_majority() const { return 2 * there > alive; }
-  bool is_plurality() const { return there > against && lasted; }
+  bool is_majority() const { return 2 * in_favor > live; }
+  bool is_plurality() const { return in_favor > against && has_lasted; }
 };
 
 class Credibility {
@@ -53,9 +53,9 @@ class Credibility {
   // ---- links that are away
 
   /// Call it when the link has left.
-  void note_leaving(Link& link) const;
+  void on_leave(Link& link) const;
   /// The link is back: it no longer leaves for the other readers.
-  void note_back(Link& link) const;
+  void on_return(Link& link) const;
   /// Most others went on when the link left: they contradict its counter. Or they did before, and it has brought no event of
   /// theirs since.
   bool is_alone(const Link& link) const { return link.alone || is_contradicted(link); }
@@ -63,7 +63,7 @@ class Credibility {
   bool is_within_reach(const Link& link) const;
   Votes votes(const Link& link) const;
   /// The lowest place at which the links begin that have gone with this one.
-  Place beginning(const Link& link) const;
+  Place group_begin(const Link& link) const;
   /// Asks the other readers of the process, and shows them where the link has gone. True if there are none; or if, of those
   /// that have gone on since these links left, at least as many are at the new place as go on at the old one. If there are
   /// neither, the links wait as long as there is room: until the time-out, and longer if another reader goes away elsewhere.
@@ -73,29 +73,31 @@ class Credibility {
 
  private:
   bool end_silence(Link& link, std::uint32_t id);
-  std::optional<PeersAt> where_peers_are(const Link& of, bool asks_others = false) const;
-  Place beside_links(std::uint32_t id) const;
-  Place place_by(const Link& link, const PeersAt& peers, std::uint32_t id) const;
+  std::optional<PeerPlace> find_peers(const Link& link, bool asks_others = false) const;
+  Place place_beside_links(std::uint32_t id) const;
+  Place place_from_peers(const Link& link, const PeerPlace& peers, std::uint32_t id) const;
   void compare_with_list(Link& link, Sequence number, std::uint16_t bcid) const;
   Sequence prove_place(Link& link, Sequence number, std::uint32_t id, std::uint16_t bcid);
   Sequence weigh_bcid(Link& link, Sequence number, std::uint32_t id, std::uint16_t bcid, std::optional<Sequence> peers_at);
-  static Sequence move(Link& link, Sequence from, Sequence to, bool by_bcid);
-  static void note_finding(Link& link, const PlaceEvidence::Finding& finding);
-  bool has_witness(const Link& of) const;
+  static Sequence move_link(Link& link, Sequence from, Sequence to, bool by_bcid);
+  static void apply_finding(Link& link, const PlaceEvidence::Finding& finding);
+  bool has_witness(const Link& link) const;
   bool is_witness(const Link& link) const { return links_.is_here(link) && !link.sequence.doubtful && !link.was_silent; }
 
   bool is_contradicted(const Link& link) const;
-  bool together(const Link& a, const Link& b) const;
-  bool goes_with(const Link& link, const Link& other) const { return other.away() && together(link, other) && !other.alone; }
+  bool are_together(const Link& a, const Link& b) const;
+  bool goes_with(const Link& link, const Link& other) const {
+    return other.away() && are_together(link, other) && !other.alone;
+  }
 
   const SequencerSettings& settings_;
   Links& links_;
   const Numbers& numbers_;
   const TriggerNumbers& list_;
   const Silences& silences_;
-  std::vector<Sequence> reached_;             // for follow(), of each followed link
-  std::vector<Standing::Now> others_;         // for others_follow()
-  std::vector<PlaceEvidence::Other> places_;  // for weigh_bcid()
+  std::vector<Sequence> reached_;                  // for follow(), of each followed link
+  std::vector<ReaderTrack::Position> others_;      // for others_follow()
+  std::vector<PlaceEvidence::OtherPlace> places_;  // for weigh_bcid()
 };
 
 }  // namespace rodeo::readout

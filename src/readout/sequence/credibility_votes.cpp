@@ -8,19 +8,19 @@
 
 namespace rodeo::readout {
 
-void Credibility::note_leaving(Link& link) const {
+void Credibility::on_leave(Link& link) const {
   link.away_since = links_.clock(link);
   link.left_clock = links_.reader_of(link).clock;
-  link.others_at = links_.foremost();
+  link.others_at = links_.frontier();
 }
 
-void Credibility::note_back(Link& link) const {
+void Credibility::on_return(Link& link) const {
   Reader& reader = links_.reader_of(link);
-  if (std::exchange(link.reported_leaving, false) && --reader.leaving == 0) reader.standing->come_back();
+  if (std::exchange(link.reported_leaving, false) && --reader.leaving == 0) reader.track->report_return();
 }
 
 // True if both have gone to about the same place: their chunks there overlap, or nearly.
-bool Credibility::together(const Link& a, const Link& b) const {
+bool Credibility::are_together(const Link& a, const Link& b) const {
   const auto room = static_cast<std::int64_t>(settings_.reach + std::uint64_t{settings_.step} * a.sequence.stride);
   const auto beyond = [&](const Place& place) { return Place{place.resets, place.index + room}; };
   return a.first_aside() <= beyond(b.going) && b.first_aside() <= beyond(a.going);
@@ -29,11 +29,11 @@ bool Credibility::together(const Link& a, const Link& b) const {
 // True if most others went on when it left: they contradict the link's counter.
 bool Credibility::is_contradicted(const Link& link) const {
   if (!link.away() || !link.left) return false;
-  const Sequence end = numbers_.segments().of(link.others_at).end;
+  const Sequence end = numbers_.segments().segment_of(link.others_at).end;
   std::uint32_t others = 0;
   std::uint32_t beyond = 0;
   for (const Link& other : links_) {
-    if (&other == &link || other.removed() || !links_.live(other)) continue;
+    if (&other == &link || other.removed() || !links_.is_live(other)) continue;
     ++others;
     const Sequence position = other.position();
     if (position < end && position > link.others_at + std::uint64_t{settings_.step} * other.sequence.stride) ++beyond;
@@ -53,26 +53,26 @@ Votes Credibility::votes(const Link& link) const {
   std::uint64_t since = link.away_since;
   for (const Link& other : links_) {
     if (other.removed() || !goes_with(link, other)) continue;
-    ++votes.there;
+    ++votes.in_favor;
     chunks += other.chunks_there;
     events = std::max(events, other.chunks_there * other.sequence.stride);
     since = std::min(since, other.away_since);
     if (other.left) votes.left = std::max(votes.left, *other.left);
   }
-  votes.enough = chunks >= 2 || links_.all_over();
-  if (!votes.enough) return votes;
-  votes.lasted = events > 2 * settings_.reach + std::uint64_t{settings_.step} * link.sequence.stride ||
-                 links_.clock(link) - since > settings_.timeout_ns || links_.all_over();
+  votes.has_enough_chunks = chunks >= 2 || links_.all_over();
+  if (!votes.has_enough_chunks) return votes;
+  votes.has_lasted = events > 2 * settings_.reach + std::uint64_t{settings_.step} * link.sequence.stride ||
+                     links_.clock(link) - since > settings_.timeout_ns || links_.all_over();
   for (const Link& other : links_) {
-    if (other.removed() || !links_.live(other)) continue;
-    ++votes.alive;
+    if (other.removed() || !links_.is_live(other)) continue;
+    ++votes.live;
     const Place goes_on{votes.left.resets, votes.left.index + std::int64_t{settings_.step} * other.sequence.stride};
     if (other.here() && other.sequence.place() > goes_on) ++votes.against;
   }
   return votes;
 }
 
-Place Credibility::beginning(const Link& link) const {
+Place Credibility::group_begin(const Link& link) const {
   // Looks for the lowest place at which they begin, down from the latest first chunk of all of them.
   Place latest = link.first_aside();
   for (const Link& other : links_) {
@@ -102,7 +102,7 @@ bool Credibility::others_follow(Link& link, const Place& left) {
   if (!link.left || !reader.has_others()) return true;
   if (!std::exchange(link.reported_leaving, true)) {
     ++reader.leaving;
-    reader.standing->leave(link.first_aside());
+    reader.track->report_leaving(link.first_aside());
   }
   const std::int64_t steps = std::int64_t{settings_.step} * links_.spread(link);
   const std::int64_t room = static_cast<std::int64_t>(settings_.reach) + steps;
@@ -110,21 +110,21 @@ bool Credibility::others_follow(Link& link, const Place& left) {
   const Place goes_on{left.resets, left.index + steps};
   const Place there{first.resets, first.index - room};
   const bool by_reset = first.resets > left.resets;
-  const auto is_there = [&](const Standing::Now& other) {
+  const auto is_there = [&](const ReaderTrack::Position& other) {
     const Place& place = other.place;
     const bool beside = place.resets == first.resets && std::abs(place.index - first.index) <= room;
     return beside || (!other.leaves && first > left && place >= there && (by_reset || place.resets == first.resets));
   };
-  const auto goes_on_here = [&](const Standing::Now& other) {
+  const auto goes_on_here = [&](const ReaderTrack::Position& other) {
     return !other.leaves && !is_there(other) && other.place > goes_on;
   };
-  reader.others->after(*reader.standing, link.left_clock, others_);
+  reader.tracks->positions_after(*reader.track, link.left_clock, others_);
   const auto with = std::ranges::count_if(others_, is_there);
   const auto against = std::ranges::count_if(others_, goes_on_here);
   if (with != 0 || against != 0) return with >= against;
   if (links_.all_over() || link.chunks.count() + 2 * settings_.step >= settings_.aside) return true;
   // Another reader goes away elsewhere. A reset is likelier than a jump.
-  if (!by_reset && std::ranges::any_of(others_, &Standing::Now::leaves)) return false;
+  if (!by_reset && std::ranges::any_of(others_, &ReaderTrack::Position::leaves)) return false;
   return links_.clock(link) - link.away_since > settings_.timeout_ns;
 }
 
@@ -132,7 +132,7 @@ bool Credibility::follow(const Link& link) {
   reached_.clear();
   for (Link& other : links_) {
     if (!goes_with(link, other)) continue;
-    links_.set(other, Stand::followed);
+    links_.set_phase(other, LinkPhase::followed);
     Sequence last = numbers_.segments().newest().first;
     for (std::size_t i = other.chunks.placed(); i-- > 0;) {
       const PendingChunk& chunk = other.chunks[i];

@@ -29,7 +29,7 @@ class IdFormat {
   bool shows_restarts() const { return has_ecr_ || low_mask_ >= 0xffff; }
 
   /// The id of the place with this number of resets and this index within the epoch.
-  std::uint32_t of(std::uint64_t resets, std::uint64_t index) const {
+  std::uint32_t id_at(std::uint64_t resets, std::uint64_t index) const {
     const std::uint32_t low = static_cast<std::uint32_t>(index) & low_mask_;
     return has_ecr_ ? static_cast<std::uint32_t>(resets & 0xff) << 24 | low : low;
   }
@@ -41,7 +41,7 @@ class IdFormat {
   }
 
   /// How many leading ids count up from `expected`.
-  std::uint32_t consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
+  std::uint32_t count_consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
     const std::uint32_t fixed = expected & ~low_mask_;
     const std::uint32_t low = expected & low_mask_;
     if (low_mask_ - low >= n) {

@@ -31,7 +31,7 @@ struct alignas(base::kCacheLine) LinkSequence {
   std::atomic<bool> removed{false};
   bool lost = false;      ///< after a silence `expected` may be the id of another round; the sequencer finds its place anew
   bool doubtful = false;  ///< its place was found anew, and is not proven so far
-  Sequence peers_then = 0;         ///< how far its reader's links had come when it last brought something; 0: it never has
+  Sequence reader_head = 0;        ///< how far its reader's links had come when it last brought something; 0: it never has
   std::uint64_t block_events = 0;  ///< events of the block that is looked at
   Sequence in_question = 0;        ///< it was silent for long when it was here; 0: never
   Pace* pace = nullptr;            ///< of its reader
@@ -44,7 +44,7 @@ struct alignas(base::kCacheLine) LinkSequence {
   /// the expected id.
   void begin_block(std::uint64_t events) {
     const Sequence head = pace->head();
-    if (head > peers_then + pace->limit() && peers_then != 0) [[unlikely]] {
+    if (head > reader_head + pace->limit() && reader_head != 0) [[unlikely]] {
       if (head <= position() + events + pace->quarter()) {
         in_question = position();
       } else {
@@ -52,22 +52,22 @@ struct alignas(base::kCacheLine) LinkSequence {
         end = 0;
       }
     }
-    peers_then = head;
+    reader_head = head;
     block_events = events;
   }
   /// Call it after the block, before which the link was at `before`.
   void end_block(Sequence before) {
     const Sequence now = position();
     if (now == before || doubtful) return;
-    pace->note(peers_then, now);
-    pace->come(now, base);
-    peers_then = std::max(peers_then, now);
+    pace->measure_skew(reader_head, now);
+    pace->advance_own(now, base);
+    reader_head = std::max(reader_head, now);
   }
   /// True if its place is lost unless the next chunk has the expected id.
   bool is_in_question() const { return in_question != 0 && in_question == position(); }
 
   /// True if so many of its events are closed that its id may be of a later round.
-  bool lapsed(Sequence oldest, const IdFormat& format) const {
+  bool has_lapsed(Sequence oldest, const IdFormat& format) const {
     return position() < oldest && oldest - position() >= format.period() / 2;
   }
 

@@ -19,23 +19,23 @@ void Links::add(LinkSequence& sequence, std::size_t reader, std::size_t window) 
 }
 
 bool Links::delivered(const Link& link, Sequence number) const {
-  if (take_turns()) return came(number);
+  if (is_round_robin()) return has_arrived(number);
   const Sequence next = link.position();
   return number < next && next - 1 - number < LinkSequence::kHistory &&
          (link.sequence.history >> (next - 1 - number) & 1U) != 0;
 }
 
 std::uint32_t Links::spread(const Link& link) const {
-  return take_turns() ? std::max<std::uint32_t>(link.sequence.stride, static_cast<std::uint32_t>(links_.size())) : 1;
+  return is_round_robin() ? std::max<std::uint32_t>(link.sequence.stride, static_cast<std::uint32_t>(links_.size())) : 1;
 }
 
-bool Links::live(const Link& link) const {
+bool Links::is_live(const Link& link) const {
   const Reader& reader = readers_[link.reader];
   return reader.now <= std::max(link.sequence.seen.load(std::memory_order_relaxed), reader.started) + settings_.timeout_ns;
 }
 
-bool Links::anything_lives() const {
-  return std::ranges::any_of(links_, [&](const Link& link) { return !link.removed() && live(link); });
+bool Links::any_live() const {
+  return std::ranges::any_of(links_, [&](const Link& link) { return !link.removed() && is_live(link); });
 }
 
 Sequence Links::front() const {
@@ -46,27 +46,27 @@ Sequence Links::front() const {
   return front;
 }
 
-Sequence Links::front_beside(const Link& of) const {
+Sequence Links::front_of_others(const Link& other) const {
   Sequence front = 0;
   for (const Link& link : links_) {
-    if (&link != &of && link.reader == of.reader && is_here(link)) front = std::max(front, link.position());
+    if (&link != &other && link.reader == other.reader && is_here(link)) front = std::max(front, link.position());
   }
   return front != 0 ? front : this->front();
 }
 
-Sequence Links::foremost() const {
-  Sequence foremost = std::max(oldest, followed_to);
-  for (const Link& link : links_) foremost = std::max(foremost, link.position() - link.sequence.stride + 1);
-  return take_turns() ? std::max(foremost, events_->head()) : foremost;
+Sequence Links::frontier() const {
+  Sequence frontier = std::max(oldest, followed_to);
+  for (const Link& link : links_) frontier = std::max(frontier, link.position() - link.sequence.stride + 1);
+  return is_round_robin() ? std::max(frontier, events_->head()) : frontier;
 }
 
-Sequence Links::last_came() const {
-  Sequence came = kRunFirst;
-  for (const Link& link : links_) came = std::max(came, link.position() - link.sequence.stride + 1);
-  return came;
+Sequence Links::arrived_end() const {
+  Sequence end = kRunFirst;
+  for (const Link& link : links_) end = std::max(end, link.position() - link.sequence.stride + 1);
+  return end;
 }
 
-std::optional<Sequence> Links::reached_by_two() const {
+std::optional<Sequence> Links::second_front() const {
   Sequence first = 0;
   Sequence second = 0;
   std::size_t links = 0;
@@ -79,25 +79,25 @@ std::optional<Sequence> Links::reached_by_two() const {
   return links < 2 ? std::nullopt : std::optional(second);
 }
 
-void Links::note_chunk(Link& link, std::uint64_t now) {
-  note_clock(link.reader, now);
+void Links::on_chunk(Link& link, std::uint64_t now) {
+  set_clock(link.reader, now);
   // If all links have been silent, their silence counts from here: they may return together.
-  if (!started_ || std::ranges::none_of(links_, [&](const Link& of) { return live(of); })) {
+  if (!started_ || std::ranges::none_of(links_, [&](const Link& other) { return is_live(other); })) {
     for (Reader& reader : readers_) reader.started = reader.now;
   }
   started_ = true;
   link.sequence.seen.store(now, std::memory_order_relaxed);
 }
 
-void Links::note_over(std::size_t reader) {
+void Links::set_over(std::size_t reader) {
   readers_[reader].over = true;
   all_over_ = std::ranges::all_of(readers_, &Reader::over);
 }
 
-void Links::set(Link& link, Stand stand) {
-  const auto held_up = [](Stand of) { return of == Stand::goes_on ? 0U : 1U; };
-  held_up_.fetch_add(held_up(stand) - held_up(link.stand), std::memory_order_relaxed);
-  link.stand = stand;
+void Links::set_phase(Link& link, LinkPhase phase) {
+  const auto held_up = [](LinkPhase of) { return of == LinkPhase::normal ? 0U : 1U; };
+  held_up_.fetch_add(held_up(phase) - held_up(link.phase), std::memory_order_relaxed);
+  link.phase = phase;
 }
 
 void Links::begin_run() {

@@ -14,7 +14,7 @@
 #include "readout/sequence/pending_chunks.h"
 #include "readout/sequence/place_evidence.h"
 #include "readout/sequence/rate.h"
-#include "readout/sequence/standings.h"
+#include "readout/sequence/reader_tracks.h"
 
 namespace rodeo::readout {
 
@@ -29,7 +29,7 @@ class EventBcids {
 };
 
 /// What happened to a link whose place was in doubt, for the log.
-struct PlaceNews {
+struct PlaceChange {
   bool lost = false;                        ///< it was silent for long, and its chunks are flagged until its place is proven
   std::int64_t moved = 0;                   ///< its place has changed by this many events
   bool by_bcid = false;                     ///< `moved`: by the BCIDs of its chunks, not by other links
@@ -38,8 +38,8 @@ struct PlaceNews {
   bool is_out_of_step = false;              ///< BCIDs agree with no place, or with several, now
 };
 
-enum class Stand : std::uint8_t {
-  goes_on,  ///< here, or nothing is known of it yet
+enum class LinkPhase : std::uint8_t {
+  normal,   ///< here, or nothing is known of it yet
   blocked,  ///< the same, but its next chunk waits: for room in the window, for the list, or for other readers
   away,
   followed  ///< away where other links have gone, too: it comes back when there is room
@@ -50,7 +50,7 @@ struct Link {
   std::size_t reader;
   std::size_t window;
   PendingChunks chunks;
-  Stand stand = Stand::goes_on;
+  LinkPhase phase = LinkPhase::normal;
   std::optional<Place> left = {};  ///< away: where it left, if it was here before
   Place going = {};                ///< away: place of its next chunk
   std::uint64_t chunks_there = 0;  ///< away: chunks kept aside since it left
@@ -61,11 +61,11 @@ struct Link {
   bool unsure = false;             ///< with the list: its events may be those of another epoch
 
   // Waits and Room
-  std::uint64_t departure = 0;  ///< Waits::departures_ when it went away or was blocked
-  std::uint64_t offered = 0;    ///< chunks since then
-  Sequence then = kNoEnd;       ///< where it was at the last departure of any link
-  std::uint64_t moved = 0;      ///< the departure by which it had come there
-  Sequence stalled = kNoEnd;    ///< it stood still there while a blocked link brought many chunks
+  std::uint64_t departure = 0;           ///< Waits::departures_ when it went away or was blocked
+  std::uint64_t offered = 0;             ///< chunks since then
+  Sequence departure_position = kNoEnd;  ///< where it was at the last departure of any link
+  std::uint64_t moved_departure = 0;     ///< the departure by which it had come there
+  Sequence stalled = kNoEnd;             ///< it stood still there while a blocked link brought many chunks
 
   // Credibility of a link that is away
   std::uint64_t away_since = 0;   ///< on its reader's clock
@@ -80,15 +80,15 @@ struct Link {
   bool keeps = false;           ///< doubtful: it goes on with the next id, but the others have gone on by 3/4 period
   bool suspected = false;       ///< its BCIDs are weighed
   bool out_of_step = false;     ///< BCIDs agree with no place
-  bool reported_doubt = false;  ///< `news` has had the doubt
-  PlaceNews news{};
+  bool reported_doubt = false;  ///< `place_change` has had the doubt
+  PlaceChange place_change{};
   const EventBcids* bcids = nullptr;  ///< of its window, if they are known
   PlaceEvidence evidence{};
 
   Sequence position() const { return sequence.position(); }
   bool here() const { return sequence.here.load(std::memory_order_relaxed); }
   bool removed() const { return sequence.removed.load(std::memory_order_relaxed); }
-  bool away() const { return stand >= Stand::away; }
+  bool away() const { return phase >= LinkPhase::away; }
   /// Away: the place of the first chunk aside.
   Place first_aside() const;
 };
@@ -103,29 +103,29 @@ struct Reader {
   std::unique_ptr<Pace> pace;
 
   // Waits
-  std::uint64_t looked = 0;           ///< Waits::departures_ when it last had nothing more to read
-  std::size_t waits_with = kNothing;  ///< the link whose chunks it waits for, or one of the following
+  std::uint64_t drained_departure = 0;    ///< Waits::departures_ when it last had nothing more to read
+  std::size_t waits_for_link = kNothing;  ///< the link whose chunks it waits for, or one of the following
   static constexpr std::size_t kNothing = ~std::size_t{0};
   static constexpr std::size_t kRoom = kNothing - 1;
   static constexpr std::size_t kConsumers = kRoom - 1;
 
   // Silences
-  const Standings* others = nullptr;  ///< all readers of the process; null: they do not show each other their places
-  Standing* standing = nullptr;       ///< its own
+  const ReaderTracks* tracks = nullptr;  ///< all readers of the process; null: they do not show each other their places
+  ReaderTrack* track = nullptr;          ///< its own
   Rate rate{};
   std::uint64_t clock = 0;        ///< of the input
   std::uint64_t drained = 0;      ///< the same when it last had nothing to read
-  Sequence came = 0;              ///< how far its links had come at its last pass()
+  Sequence head = 0;              ///< how far its links had come at its last pass()
   bool silent = false;            ///< its links have brought nothing for so long that their places are in question
-  bool asked = false;             ///< it has asked where the others are, in this silence
-  std::uint64_t apart = 0;        ///< events by which it and the others are apart
+  bool asked_others = false;      ///< it has asked where the others are, in this silence
+  std::uint64_t distance = 0;     ///< events by which it and the others are apart
   std::uint64_t compared_at = 0;  ///< clock of the input at the last comparison
   std::size_t leaving = 0;        ///< links with `reported_leaving`
 
-  bool has_others() const { return standing != nullptr && others->has_others(); }
+  bool has_others() const { return track != nullptr && tracks->has_others(); }
 };
 
-/// Not synchronised, but for version() and someone_is_held_up().
+/// Not synchronised, but for version() and any_link_held_up().
 class Links {
  public:
   explicit Links(const SequencerSettings& settings) : settings_(settings) {}
@@ -153,32 +153,32 @@ class Links {
   // ---- which links are here, and how far
 
   /// FULL mode: each event comes by one link only, and links take turns.
-  bool take_turns() const { return events_ != nullptr; }
+  bool is_round_robin() const { return events_ != nullptr; }
   /// FULL mode: the event has come.
-  bool came(Sequence number) const { return events_->came(number); }
+  bool has_arrived(Sequence number) const { return events_->has_arrived(number); }
   /// The link has delivered this event; FULL mode: any link has.
   bool delivered(const Link& link, Sequence number) const;
   /// Events from one chunk of a link to the next, where links take turns or are dealt events as they come.
   std::uint32_t spread(const Link& link) const;
   /// The link has brought something within a time-out.
-  bool live(const Link& link) const;
-  bool is_here(const Link& link) const { return link.here() && !link.removed() && live(link); }
-  bool anything_lives() const;
-  /// The foremost of the links that are here. front_beside(): of the other links of the same reader, if there are any.
+  bool is_live(const Link& link) const;
+  bool is_here(const Link& link) const { return link.here() && !link.removed() && is_live(link); }
+  bool any_live() const;
+  /// The foremost of the links that are here. front_of_others(): of the other links of the same reader, if there are any.
   Sequence front() const;
-  Sequence front_beside(const Link& of) const;
+  Sequence front_of_others(const Link& of) const;
   /// The lowest number that no link has come to.
-  Sequence foremost() const;
+  Sequence frontier() const;
   /// One above the last number that came: from there on, numbers of the newest segment are not events.
-  Sequence last_came() const;
+  Sequence arrived_end() const;
   /// The first number that at most one link has come to; nothing where there is only one.
-  std::optional<Sequence> reached_by_two() const;
+  std::optional<Sequence> second_front() const;
 
   // ---- changes
 
   /// A chunk of the link has come.
-  void note_chunk(Link& link, std::uint64_t now);
-  void note_clock(std::size_t reader, std::uint64_t now) { readers_[reader].now = std::max(readers_[reader].now, now); }
+  void on_chunk(Link& link, std::uint64_t now);
+  void set_clock(std::size_t reader, std::uint64_t now) { readers_[reader].now = std::max(readers_[reader].now, now); }
   /// Adds a chunk to those that wait, or removes the oldest, which is decided.
   PendingChunk& add_chunk(Link& link) {
     ++readers_[link.reader].waiting;
@@ -188,8 +188,8 @@ class Links {
     --readers_[link.reader].waiting;
     link.chunks.remove_oldest();
   }
-  void note_over(std::size_t reader);
-  void set(Link& link, Stand stand);
+  void set_over(std::size_t reader);
+  void set_phase(Link& link, LinkPhase phase);
   /// The run begins with the number kRunFirst.
   void begin_run();
   /// The places of links that are away are this many events later: the counter came round before they began.
@@ -199,7 +199,7 @@ class Links {
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
   void judge_again() { version_.fetch_add(1, std::memory_order_release); }
   /// Some link is away or blocked. Any thread.
-  bool someone_is_held_up() const { return held_up_.load(std::memory_order_relaxed) != 0; }
+  bool any_link_held_up() const { return held_up_.load(std::memory_order_relaxed) != 0; }
 
   Sequence oldest = 0;         ///< the lowest number that is open at the window that asks
   Sequence followed_to = 0;    ///< how far the followed links have come

@@ -14,9 +14,9 @@ Numbers::Numbers(const SequencerSettings& settings)
     : settings_(settings), segments_(settings.listed ? kListedSegments : kSegments, settings.format.ids()) {}
 
 Place Numbers::extended(const Place& from, std::uint32_t id, std::uint32_t behind) {
-  const std::uint64_t on = ((id >> 24) - from.resets + behind) % kResetRound;
+  const std::uint64_t ahead = ((id >> 24) - from.resets + behind) % kResetRound;
   const std::int64_t low = id & 0xffffffU;
-  if (on != behind) return {from.resets + on - behind, low};
+  if (ahead != behind) return {from.resets + ahead - behind, low};
   constexpr std::int64_t kPeriod = 1 << 24;  // without a reset the L1 id goes on from 0 after its last
   constexpr std::int64_t kBehind = 1 << 20;
   const std::int64_t ahead = (low - from.index) & (kPeriod - 1);
@@ -27,7 +27,7 @@ Place Numbers::resolve(const Place& from, std::uint32_t id, std::uint32_t stride
   return resolve(from, id, LinkSequence::kHistory * stride, std::uint64_t{settings_.step} * stride);
 }
 
-Place Numbers::nearest(const Place& from, std::uint32_t id) const {
+Place Numbers::nearest_place(const Place& from, std::uint32_t id) const {
   return resolve(from, id, settings_.window, std::nullopt);
 }
 
@@ -53,22 +53,22 @@ Place Numbers::resolve_restart(const Place& from, std::uint32_t id, std::optiona
   if (!next_id || place >= from || from.index - place.index <= steps || settings_.format.has_ecr() ||
       !settings_.format.shows_restarts() || id > steps)
     return place;
-  const std::uint32_t on = (*next_id - id) & settings_.format.low_mask();
-  return on >= 1 && on <= steps ? Place{from.resets + 1, id} : place;
+  const std::uint32_t ahead = (*next_id - id) & settings_.format.low_mask();
+  return ahead >= 1 && ahead <= steps ? Place{from.resets + 1, id} : place;
 }
 
 Place Numbers::first_place(std::uint32_t id) const {
   return {kResetsOrigin + (settings_.format.has_ecr() ? id >> 24 : 0), id & settings_.format.low_mask()};
 }
 
-bool Numbers::near(const Place& from, const Place& to, std::uint32_t stride) const {
+bool Numbers::is_near(const Place& from, const Place& to, std::uint32_t stride) const {
   const std::int64_t steps = std::int64_t{settings_.step} * stride;
   if (to.resets == from.resets) return to.index >= from.index && to.index - from.index <= steps;
   return to.resets == from.resets + 1 && to.index <= steps;
 }
 
 bool Numbers::follows(const Place& from, const Place& to, std::uint32_t stride) const {
-  return near({from.resets, from.index + 1}, to, stride);
+  return is_near({from.resets, from.index + 1}, to, stride);
 }
 
 bool Numbers::confirms(const Place& from, const Place& to, std::uint32_t stride) const {
@@ -80,26 +80,26 @@ bool Numbers::rises(const Place& from, const Place& to) const {
 }
 
 bool Numbers::is_ambiguous(const LinkSequence& link) const {
-  return !settings_.format.has_ecr() && !settings_.listed && segments_.of(link.position()).end != kNoEnd;
+  return !settings_.format.has_ecr() && !settings_.listed && segments_.segment_of(link.position()).end != kNoEnd;
 }
 
 bool Numbers::restarts_unclearly(Sequence position, Sequence number, std::uint32_t id) const {
   return !settings_.format.shows_restarts() && id <= settings_.step && number > position + settings_.step;
 }
 
-void Numbers::enter(LinkSequence& link, const Segment& segment) const {
+void Numbers::enter_segment(LinkSequence& link, const Segment& segment) const {
   link.base = segment.base;
   link.resets = static_cast<std::uint32_t>(segment.resets);
   link.rounds = static_cast<std::uint32_t>(segment.rounds);
-  link.expected = settings_.format.of(segment.resets, link.position() - segment.base);
+  link.expected = settings_.format.id_at(segment.resets, link.position() - segment.base);
 }
 
-void Numbers::cross(LinkSequence& link) const {
-  const Segment& segment = segments_.of(link.position());
-  if (link.position() >= segment.first) enter(link, segment);  // else the segment is forgotten
+void Numbers::enter_next_segment(LinkSequence& link) const {
+  const Segment& segment = segments_.segment_of(link.position());
+  if (link.position() >= segment.first) enter_segment(link, segment);  // else the segment is forgotten
 }
 
-std::uint64_t Numbers::telling_period(Sequence number) const {
+std::uint64_t Numbers::unambiguous_period(Sequence number) const {
   const bool has_ecr = settings_.format.has_ecr();
   const std::uint64_t epochs = has_ecr ? kResetRound : 1;
   std::uint64_t period = settings_.format.period();
@@ -111,15 +111,15 @@ std::uint64_t Numbers::telling_period(Sequence number) const {
   return period;
 }
 
-bool Numbers::round_of_resets(Sequence number) const {
-  return settings_.format.has_ecr() && telling_period(number) < settings_.format.period();
+bool Numbers::resets_wrap_first(Sequence number) const {
+  return settings_.format.has_ecr() && unambiguous_period(number) < settings_.format.period();
 }
 
-std::optional<Sequence> Numbers::nearest_number(Sequence stand, std::uint32_t id) const {
+std::optional<Sequence> Numbers::nearest_number(Sequence at, std::uint32_t id) const {
   const std::uint64_t quarter = settings_.format.period() / 4;
   std::optional<Sequence> nearest;
-  for_each_number(id, stand - 3 * quarter + 1, stand + quarter + 1, [&](Sequence number) {
-    if (!nearest || distance(number, stand) < distance(*nearest, stand)) nearest = number;
+  for_each_number(id, at - 3 * quarter + 1, at + quarter + 1, [&](Sequence number) {
+    if (!nearest || distance(number, at) < distance(*nearest, at)) nearest = number;
     return false;
   });
   return nearest;
@@ -130,11 +130,11 @@ void Numbers::begin(const Place& lowest) {
   begun_.store(true, std::memory_order_release);
 }
 
-void Numbers::open(const Place& lowest, Sequence foremost, Sequence came, std::uint16_t stride) {
+void Numbers::open(const Place& lowest, Sequence frontier, Sequence arrived_end, std::uint16_t stride) {
   const auto number = segments_.number(lowest);
-  if (number && *number <= foremost + settings_.window) {
+  if (number && *number <= frontier + settings_.window) {
     // With few bits, the counters may have restarted instead.
-    if (restarts_unclearly(foremost, *number, id(lowest))) unclear_restart_ = *number;
+    if (restarts_unclearly(frontier, *number, id(lowest))) unclear_restart_ = *number;
     return;
   }
   // Too far, or another segment. A reset begins at 0; the beginning of a jump, or of a restart elsewhere, is unknown.
@@ -144,12 +144,12 @@ void Numbers::open(const Place& lowest, Sequence foremost, Sequence came, std::u
       from_zero && lowest.index < static_cast<std::int64_t>(settings_.window) ? lowest.index : std::min(reach, lowest.index);
   const Place begins{lowest.resets, lowest.index - room};
   if (number) {
-    skip(*number - static_cast<Sequence>(room) - came);
+    add_skipped(*number - static_cast<Sequence>(room) - arrived_end);
   } else if (from_zero) {
-    skip(static_cast<std::uint64_t>(begins.index));
+    add_skipped(static_cast<std::uint64_t>(begins.index));
   }
   // Turns (turns.h) end at such a wide gap.
-  segments_.open(begins, lowest, foremost + settings_.reach + 2 * std::uint64_t{settings_.step} * stride, came);
+  segments_.open(begins, lowest, frontier + settings_.reach + 2 * std::uint64_t{settings_.step} * stride, arrived_end);
 }
 
 }  // namespace rodeo::readout

@@ -34,17 +34,17 @@ class Numbers {
   Place resolve_restart(const Place& from, std::uint32_t id, std::optional<std::uint32_t> next_id,
                         std::uint32_t stride) const;
   /// The place of an id, for a link of which nothing is known: it may be behind by a window.
-  Place nearest(const Place& from, std::uint32_t id) const;
+  Place nearest_place(const Place& from, std::uint32_t id) const;
   /// The place of the first id of a run.
   Place first_place(std::uint32_t id) const;
   std::uint32_t id(const Place& place) const {
-    return settings_.format.of(place.resets, static_cast<std::uint64_t>(place.index));
+    return settings_.format.id_at(place.resets, static_cast<std::uint64_t>(place.index));
   }
 
   // ---- how places follow each other
 
   /// At most `step` events (of the stride) on, or as near to the beginning of the next epoch.
-  bool near(const Place& from, const Place& to, std::uint32_t stride) const;
+  bool is_near(const Place& from, const Place& to, std::uint32_t stride) const;
   bool follows(const Place& from, const Place& to, std::uint32_t stride) const;
   /// follows(), for a chunk that lies elsewhere: without a reset counter, a restart after it does not confirm its place.
   bool confirms(const Place& from, const Place& to, std::uint32_t stride) const;
@@ -61,7 +61,7 @@ class Numbers {
   const Segments& segments() const { return segments_; }
   Segments& segments() { return segments_; }
   std::optional<Sequence> number(const Place& place) const { return segments_.number(place); }
-  Place place(Sequence number) const { return segments_.of(number).place(number); }
+  Place place(Sequence number) const { return segments_.segment_of(number).place(number); }
   /// False if the segment of the link is over: its next number is of a later one, at another place.
   bool is_in_segment(const LinkSequence& link) const { return place(link.position()) == link.place(); }
   /// True if an id of the link's segment may also be one of the next segment: ids do not show resets.
@@ -72,21 +72,21 @@ class Numbers {
   /// like a jump.
   bool restarts_unclearly(Sequence position, Sequence number, std::uint32_t id) const;
   /// The link's next event is of this segment.
-  void enter(LinkSequence& link, const Segment& segment) const;
+  void enter_segment(LinkSequence& link, const Segment& segment) const;
   /// The link's segment is over: its next event is of the next one.
-  void cross(LinkSequence& link) const;
+  void enter_next_segment(LinkSequence& link) const;
 
   // ---- numbers with the same id
 
   /// Events from one with an id to the next one with the same id: of the last epochs, or of as many epochs as the reset
   /// counter tells apart.
-  std::uint64_t telling_period(Sequence number) const;
+  std::uint64_t unambiguous_period(Sequence number) const;
   /// True if the reset counter comes round in fewer events than the L1 id: resets alone do not prove a place.
-  bool round_of_resets(Sequence number) const;
+  bool resets_wrap_first(Sequence number) const;
   /// True if ids repeat so seldom that a window has no id twice.
   bool is_wide(std::uint64_t period) const { return period / 4 >= settings_.window; }
   /// The nearest number with this id. A link may be far behind those that are read with it, but only a little ahead.
-  std::optional<Sequence> nearest_number(Sequence stand, std::uint32_t id) const;
+  std::optional<Sequence> nearest_number(Sequence at, std::uint32_t id) const;
   /// Calls f with all numbers from `lowest` up to below `end` that have this id, until f returns true.
   template <typename F>
   void for_each_number(std::uint32_t id, Sequence lowest, Sequence end, const F& f) const;
@@ -96,9 +96,9 @@ class Numbers {
   /// The run begins at this place, with the number kRunFirst.
   void begin(const Place& lowest);
   /// Links have gone to this place. Near the foremost link, the events between are built empty; else a segment begins.
-  /// `came`: one above the last number that came. `stride`: of the links.
-  void open(const Place& lowest, Sequence foremost, Sequence came, std::uint16_t stride);
-  void skip(std::uint64_t events) { skipped_.fetch_add(events, std::memory_order_relaxed); }
+  /// `arrived_end`: one above the last number that came. `stride`: of the links.
+  void open(const Place& lowest, Sequence frontier, Sequence arrived_end, std::uint16_t stride);
+  void add_skipped(std::uint64_t events) { skipped_.fetch_add(events, std::memory_order_relaxed); }
 
  private:
   Place resolve(const Place& from, std::uint32_t id, std::uint64_t behind, std::optional<std::uint64_t> restart) const;

@@ -26,18 +26,18 @@ class Pace {
     base_ = base;
   }
   /// The reader's own links have come to `head`.
-  void come(Sequence head, Sequence base) {
-    came_ = std::max(came_, head);
+  void advance_own(Sequence head, Sequence base) {
+    own_head_ = std::max(own_head_, head);
     raise(head, base);
   }
-  Sequence came() const { return came_; }
+  Sequence own_head() const { return own_head_; }
 
   /// A link came to `now` while the foremost link was at `head`. Numbers between two segments are not events: if the
   /// foremost is in a newer segment, only its events of that segment count.
-  void note(Sequence head, Sequence now) {
+  void measure_skew(Sequence head, Sequence now) {
     const Sequence from = std::max(now, base_);
     if (head > from + skew_) [[unlikely]]
-      learn(head - from);
+      set_skew(head - from);
   }
 
   /// A link may miss this many events without losing its place: a quarter of the period, or twice the distance of links if
@@ -46,16 +46,16 @@ class Pace {
   std::uint64_t quarter() const { return quarter_; }
 
   /// True if links are apart by less than a quarter of this period. Then one link shows where another is.
-  bool tells(std::uint64_t period) const { return skew_ < std::min(4 * quarter_, period) / 4; }
+  bool resolves(std::uint64_t period) const { return skew_ < std::min(4 * quarter_, period) / 4; }
 
   /// Call it while there is nothing to read: the learnt distance fades.
-  void fade() { learn(skew_ - (skew_ + 255) / 256); }
+  void fade_skew() { set_skew(skew_ - (skew_ + 255) / 256); }
 
  private:
   static constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 56;
 
   // With a limit above three quarters of a period, silences would not be noticed.
-  void learn(std::uint64_t skew) {
+  void set_skew(std::uint64_t skew) {
     skew_ = skew;
     limit_ = std::max(quarter_, std::min(2 * skew_, 3 * quarter_));
   }
@@ -65,7 +65,7 @@ class Pace {
   std::uint64_t skew_ = 0;
   Sequence head_ = 0;
   Sequence base_ = 0;
-  Sequence came_ = 0;
+  Sequence own_head_ = 0;
 };
 
 }  // namespace rodeo::readout

@@ -9,7 +9,7 @@
 
 namespace rodeo::readout {
 
-enum class Verdict : std::uint8_t { take, late, duplicate, out_of_sequence, not_listed };
+enum class Verdict : std::uint8_t { accept, late, duplicate, out_of_sequence, not_listed };
 
 struct Decision {
   Verdict verdict = Verdict::out_of_sequence;

@@ -18,32 +18,32 @@ class PlaceEvidence {
   static constexpr std::size_t kPlaces = 128;  // ids of 8 bits in two windows of 16384 events
 
   /// Another place where the link may be: its distance in events, and the BCID that the chunk should have there.
-  struct Other {
+  struct OtherPlace {
     std::int64_t offset = 0;
     std::uint16_t bcid = 0;
   };
 
-  enum class Says : std::uint8_t {
+  enum class Proof : std::uint8_t {
     nothing,
     here,       ///< the BCIDs agree here and at no other place
     elsewhere,  ///< they agree at `offset` alone
     nowhere     ///< they disagree here, and agree at no other place or at several
   };
   struct Finding {
-    Says says = Says::nothing;
+    Proof proof = Proof::nothing;
     std::int64_t offset = 0;                  ///< elsewhere: from here to there
     std::optional<std::uint16_t> constant{};  ///< nowhere: the BCIDs are all too large by this (modulo the orbit)
   };
 
   /// Weighs the BCID of a chunk. `here`: the BCID of the event at the link's place, if known. `others`: all other places
   /// whose BCIDs are known.
-  Finding weigh(std::uint16_t bcid, std::optional<std::uint16_t> here, std::span<const Other> others) {
+  Finding weigh(std::uint16_t bcid, std::optional<std::uint16_t> here, std::span<const OtherPlace> others) {
     if (!here) return {};
-    const bool shared = std::ranges::all_of(others, [&](const Other& other) { return other.bcid == *here; });
+    const bool shared = std::ranges::all_of(others, [&](const OtherPlace& other) { return other.bcid == *here; });
     // A BCID that all places share (a laser's) proves nothing if it agrees.
     if (shared && *here == bcid && (!others.empty() || bcid == last_)) return {};
     last_ = bcid;
-    note(others, bcid);
+    count_agreeing(others, bcid);
     const auto difference = static_cast<std::uint16_t>((bcid + kOrbit - *here % kOrbit) % kOrbit);
     constant_ = difference == difference_ ? constant_ + 1 : 1;
     difference_ = difference;
@@ -51,15 +51,15 @@ class PlaceEvidence {
     disagree_ = *here == bcid ? 0 : disagree_ + 1;
     const auto long_enough = [](const Row& row) { return row.length >= kRow; };
     const std::size_t agreeing = static_cast<std::size_t>(std::count_if(rows_.begin(), rows_.begin() + used_, long_enough));
-    if (agree_ >= kRow) return agreeing == 0 && crowded_ == 0 ? Finding{.says = Says::here} : Finding{};
+    if (agree_ >= kRow) return agreeing == 0 && crowded_ == 0 ? Finding{.proof = Proof::here} : Finding{};
     if (disagree_ < kRow) return {};
     if (agreeing == 1 && crowded_ == 0)
-      return {.says = Says::elsewhere, .offset = std::find_if(rows_.begin(), rows_.begin() + used_, long_enough)->offset};
-    return {.says = Says::nowhere, .constant = constant_ >= kRow ? std::optional(difference_) : std::nullopt};
+      return {.proof = Proof::elsewhere, .offset = std::find_if(rows_.begin(), rows_.begin() + used_, long_enough)->offset};
+    return {.proof = Proof::nowhere, .constant = constant_ >= kRow ? std::optional(difference_) : std::nullopt};
   }
 
   /// Call it when the link gets another place.
-  void forget() { *this = {}; }
+  void reset() { *this = {}; }
 
  private:
   static constexpr std::uint32_t kOrbit = 3564;
@@ -70,11 +70,11 @@ class PlaceEvidence {
   };
 
   // Counts how long each place has agreed. Forgets places that do not agree with this chunk.
-  void note(std::span<const Other> others, std::uint16_t bcid) {
+  void count_agreeing(std::span<const OtherPlace> others, std::uint16_t bcid) {
     const auto rows = std::span(rows_).first(used_);
     for (Row& row : rows) row.seen = false;
     crowded_ -= std::min(crowded_, 1U);
-    for (const Other& other : others) {
+    for (const OtherPlace& other : others) {
       if (other.bcid != bcid) continue;
       const auto known = std::ranges::find(rows, other.offset, &Row::offset);
       if (known != rows.end()) {

@@ -11,7 +11,7 @@ namespace rodeo::readout {
 class Rate {
  public:
   /// By `clock` the links have come to `number`.
-  void bring(std::uint64_t clock, Sequence number) {
+  void update(std::uint64_t clock, Sequence number) {
     constexpr double kFades = 63. / 64;
     if (number_ != 0 && clock > clock_) {
       events_ = kFades * events_ + static_cast<double>(number - number_);
@@ -22,7 +22,7 @@ class Rate {
   }
 
   /// Events that the recent rate gives for the time since the links last brought something.
-  std::uint64_t missed(std::uint64_t clock) const {
+  std::uint64_t missed_events(std::uint64_t clock) const {
     return time_ > 0 && clock > clock_ ? static_cast<std::uint64_t>(events_ / time_ * static_cast<double>(clock - clock_))
                                        : 0;
   }

@@ -4,14 +4,14 @@
 
 namespace rodeo::readout {
 
-bool Room::has(const Link& link, Sequence number) const {
+bool Room::has_room(const Link& link, Sequence number) const {
   if (number < links_.oldest + settings_.window) return true;
   return links_.all_over() ? is_last(link) : may_close(link, number - settings_.window);
 }
 
 // At the end, the links of a FULL group that have chunks to judge go on in turn: always the link that is furthest behind.
 bool Room::is_last(const Link& link) const {
-  return !links_.take_turns() || std::ranges::none_of(links_, [&](const Link& other) {
+  return !links_.is_round_robin() || std::ranges::none_of(links_, [&](const Link& other) {
     return !other.chunks.all_placed() && other.position() < link.position();
   });
 }
@@ -25,7 +25,7 @@ bool Room::may_close(const Link& of, Sequence oldest) const {
     const auto gone_to = link.away() ? numbers_.number(link.going) : std::nullopt;
     if (std::max({link.position(), link.far, gone_to.value_or(0)}) > oldest)
       ++passed;
-    else if (!link.away() && links_.live(link) && link.position() != link.stalled)
+    else if (!link.away() && links_.is_live(link) && link.position() != link.stalled)
       ++behind;
   }
   return passed > behind;
@@ -36,19 +36,19 @@ std::optional<Sequence> Room::reachable(const Link& link, const Place& place) co
   if (!number) return std::nullopt;
   const bool here = link.here();
   if (!here && *number <= links_.followed_to + settings_.reach) return number;  // the window moves for a majority
-  if (!has(link, *number)) return std::nullopt;
-  if (here && numbers_.near(link.sequence.place(), place, links_.spread(link))) return number;
-  if (*number <= (here ? links_.front_beside(link) : links_.front()) + settings_.reach) return number;
+  if (!has_room(link, *number)) return std::nullopt;
+  if (here && numbers_.is_near(link.sequence.place(), place, links_.spread(link))) return number;
+  if (*number <= (here ? links_.front_of_others(link) : links_.front()) + settings_.reach) return number;
   return std::nullopt;
 }
 
-bool Room::make(const Link& link, Sequence number) {
-  if (has(link, number)) return true;
+bool Room::make_room(const Link& link, Sequence number) {
+  if (has_room(link, number)) return true;
   if (!waits_.has_waited_long(link)) return false;
   for (Link& other : links_) {
     if (waits_.stands_still(other, link)) other.stalled = other.position();
   }
-  return has(link, number);
+  return has_room(link, number);
 }
 
 }  // namespace rodeo::readout

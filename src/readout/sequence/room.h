@@ -16,12 +16,12 @@ class Room {
       : settings_(settings), links_(links), numbers_(numbers), waits_(waits) {}
 
   /// The window of the link has room for this number.
-  bool has(const Link& link, Sequence number) const;
+  bool has_room(const Link& link, Sequence number) const;
   /// The number of a place that the link may come to: near after the place of the link, or at most `reach` events beyond the
   /// foremost other link that is read with it, and the window has room.
   std::optional<Sequence> reachable(const Link& link, const Place& place) const;
   /// has(), but a link that has waited long no longer waits for links that have not moved since.
-  bool make(const Link& link, Sequence number);
+  bool make_room(const Link& link, Sequence number);
 
  private:
   bool may_close(const Link& of, Sequence oldest) const;

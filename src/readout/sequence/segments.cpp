@@ -21,12 +21,12 @@ std::optional<Sequence> Segments::number(const Place& place) const {
   return std::nullopt;
 }
 
-void Segments::open(const Place& lowest, const Place& brought, Sequence first, Sequence came) {
+void Segments::open(const Place& lowest, const Place& brought, Sequence first, Sequence arrived_end) {
   std::uint64_t behind = 0;  // above all global ids of the segment that ends
   if (!segments_.empty()) {
     Segment& last = segments_.back();
     last.end = first;
-    const Sequence end = std::clamp(came, last.first, first);
+    const Sequence end = std::clamp(arrived_end, last.first, first);
     if (lowest.resets != last.resets)
       wraps_ += static_cast<std::uint64_t>(ids_.wraps(std::max<std::int64_t>(last.index(end) - 1, 0)));
     behind = last.global_id(end);
@@ -44,11 +44,11 @@ void Segments::open(const Place& lowest, const Place& brought, Sequence first, S
 std::uint64_t Segments::rounds_of(const Place& brought, std::uint64_t behind) {
   const std::uint64_t resets = brought.resets < kResetsOrigin ? brought.resets : brought.resets - kResetsOrigin;
   const std::uint64_t id = ids_.global_id(resets + wraps_, brought.index);
-  if (id < had_) {
-    had_ = std::max(had_, behind);
-    wraps_ += ((had_ - 1) >> ids_.counter_bits()) + 1 - (id >> ids_.counter_bits());
+  if (id < used_ids_end_) {
+    used_ids_end_ = std::max(used_ids_end_, behind);
+    wraps_ += ((used_ids_end_ - 1) >> ids_.counter_bits()) + 1 - (id >> ids_.counter_bits());
   } else if (id >= behind) {
-    had_ = std::max(had_, behind);
+    used_ids_end_ = std::max(used_ids_end_, behind);
   }
   return resets + wraps_;
 }

@@ -60,7 +60,7 @@ class Segments {
 
   /// Position of the segment with this number, or of the nearest one that is remembered.
   std::size_t find(Sequence number) const;
-  const Segment& of(Sequence number) const { return segments_[find(number)]; }
+  const Segment& segment_of(Sequence number) const { return segments_[find(number)]; }
   const Segment& operator[](std::size_t position) const { return segments_[position]; }
   std::size_t size() const { return segments_.size(); }
 
@@ -68,10 +68,10 @@ class Segments {
   std::optional<Sequence> number(const Place& place) const;
 
   /// Begins a segment. Its lowest place gets the number `first`, above all numbers that the segment before has used.
-  /// `brought`: the place that came, at or above the lowest. `came`: one above the last number that came of the segment
-  /// before, whose wraps are counted up to there.
-  void open(const Place& lowest, const Place& brought, Sequence first, Sequence came);
-  void open(const Place& lowest, Sequence first, Sequence came) { open(lowest, lowest, first, came); }
+  /// `brought`: the place that came, at or above the lowest. `arrived_end`: one above the last number that came of the
+  /// segment before, whose wraps are counted up to there.
+  void open(const Place& lowest, const Place& brought, Sequence first, Sequence arrived_end);
+  void open(const Place& lowest, Sequence first, Sequence arrived_end) { open(lowest, lowest, first, arrived_end); }
 
   /// Forgets segments that end at or before this number, except the newest.
   void forget(Sequence before);
@@ -81,8 +81,8 @@ class Segments {
 
   const std::size_t most_;
   const formats::IdLayout ids_;
-  std::uint64_t wraps_ = 0;  // of L1 ids, in the epochs before the newest
-  std::uint64_t had_ = 0;    // above all global ids of segments that a higher one has followed
+  std::uint64_t wraps_ = 0;         // of L1 ids, in the epochs before the newest
+  std::uint64_t used_ids_end_ = 0;  // above all global ids of segments that a higher one has followed
   std::vector<Segment> segments_;
 };
 

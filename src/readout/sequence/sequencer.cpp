@@ -34,20 +34,20 @@ void Sequencer::set_bcids(std::size_t window, const EventBcids& bcids) {
 void Sequencer::offer(std::size_t of, std::uint32_t id, std::uint16_t bcid, std::uint64_t now, Sequence oldest,
                       Decisions& decisions) {
   Link& link = links_[of];
-  links_.note_chunk(link, now);
+  links_.on_chunk(link, now);
   if (credibility_.loses_place(link, id)) lose_place(link);
-  if (link.chunks.full()) make_place(link, now, oldest, decisions);
+  if (link.chunks.full()) make_space(link, now, oldest, decisions);
   PendingChunk& chunk = links_.add_chunk(link);
   ++link.offered;
   chunk.since = now;
-  chunk.listed = list_.book().end();
+  chunk.listed = list_.entries().end();
   chunk.id = id;
   chunk.bcid = bcid;
   judge_waiting(link, now, oldest, false, decisions);
 }
 
 // No more chunks may wait: the oldest is judged again, and ends if it still has to wait.
-void Sequencer::make_place(Link& link, std::uint64_t now, Sequence oldest, Decisions& decisions) {
+void Sequencer::make_space(Link& link, std::uint64_t now, Sequence oldest, Decisions& decisions) {
   if (link.chunks.placed() == 0) judge_waiting(link, now, oldest, false, decisions);
   if (link.chunks.full()) end_oldest(link, decisions);
 }
@@ -58,10 +58,10 @@ void Sequencer::end_oldest(Link& link, Decisions& decisions) {
   } else if (link.chunks[0].is_aside()) {
     link.chunks[0].decide({});
   }
-  hand_out(link, decisions);
+  emit_decisions(link, decisions);
 }
 
-void Sequencer::settle(std::size_t of, std::uint64_t now, Sequence oldest, Decisions& decisions) {
+void Sequencer::rejudge(std::size_t of, std::uint64_t now, Sequence oldest, Decisions& decisions) {
   Link& link = links_[of];
   const bool patient = link.chunks.all_placed() || now - link.chunks[link.chunks.placed()].since < settings_.timeout_ns / 2;
   judge_waiting(link, now, oldest, !patient, decisions);
@@ -69,7 +69,7 @@ void Sequencer::settle(std::size_t of, std::uint64_t now, Sequence oldest, Decis
 
 void Sequencer::finish(std::size_t of, std::uint64_t now, Sequence oldest, Decisions& decisions) {
   Link& link = links_[of];
-  reads_no_more(link.reader);
+  set_reader_ended(link.reader);
   judge_waiting(link, now, oldest, true, decisions);
 }
 
@@ -77,8 +77,8 @@ void Sequencer::give_up(std::size_t of, Decisions& decisions) {
   Link& link = links_[of];
   while (!link.chunks.all_placed()) end(link, Verdict::out_of_sequence);
   refute(link);
-  hand_out(link, decisions);
-  refresh(link);
+  emit_decisions(link, decisions);
+  update_fast_path(link);
 }
 
 void Sequencer::remove(std::size_t of, Decisions& decisions) {
@@ -100,12 +100,12 @@ void Sequencer::restore(std::size_t of, Sequence from) {
 
 // Judges the waiting chunks, oldest first, and hands out the decisions.
 void Sequencer::judge_waiting(Link& link, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions) {
-  links_.note_clock(link.reader, now);
+  links_.set_clock(link.reader, now);
   waits_.note_oldest(link.reader, oldest);
   links_.oldest = std::max(oldest, run_first());
   if (link.away()) {
     follow(link);
-    take_aside(link);
+    accept_aside(link);
   }
   const PendingChunks& chunks = link.chunks;
   while (!chunks.all_placed()) {
@@ -113,11 +113,11 @@ void Sequencer::judge_waiting(Link& link, std::uint64_t now, Sequence oldest, bo
     const PendingChunk* const following = last ? nullptr : &chunks[chunks.placed() + 1];
     if (judge(link, chunks[chunks.placed()], following, final && last) == Step::wait) break;
   }
-  hand_out(link, decisions);
-  refresh(link);
+  emit_decisions(link, decisions);
+  update_fast_path(link);
 }
 
-void Sequencer::hand_out(Link& link, Decisions& decisions) {
+void Sequencer::emit_decisions(Link& link, Decisions& decisions) {
   while (link.chunks.placed() != 0 && link.chunks[0].fate == PendingChunk::Fate::decided) {
     decisions.push_back(link.chunks[0].decision);
     links_.remove_oldest_chunk(link);
@@ -125,11 +125,11 @@ void Sequencer::hand_out(Link& link, Decisions& decisions) {
 }
 
 // Sets the number up to which the fast path may go on.
-void Sequencer::refresh(Link& link) const {
+void Sequencer::update_fast_path(Link& link) const {
   LinkSequence& sequence = link.sequence;
   const bool free = link.chunks.empty() && link.here() && !link.removed() && !sequence.lost && !sequence.doubtful &&
                     !link.suspected && !link.unsure && link.position() >= link.floor &&
-                    !(settings_.listed && links_.take_turns()) && numbers_.is_in_segment(sequence) &&
+                    !(settings_.listed && links_.is_round_robin()) && numbers_.is_in_segment(sequence) &&
                     !numbers_.is_ambiguous(sequence);
   sequence.end = free ? segment_of(link.position()).end : 0;
 }
@@ -145,33 +145,33 @@ Sequencer::Step Sequencer::end(Link& link, Verdict verdict) {
 }
 
 // The chunk belongs to this event, which may be closed already. In both cases the link has now passed the event.
-Sequencer::Step Sequencer::take(Link& link, Sequence number, bool doubtful) {
+Sequencer::Step Sequencer::accept(Link& link, Sequence number, bool doubtful) {
   link.far = 0;
   link.chunks.place_next();
-  decide_taken(link, link.chunks.placed() - 1, number, doubtful);
+  decide_accepted(link, link.chunks.placed() - 1, number, doubtful);
   return Step::done;
 }
 
-void Sequencer::decide_taken(Link& link, std::size_t i, Sequence number, bool doubtful) {
+void Sequencer::decide_accepted(Link& link, std::size_t i, Sequence number, bool doubtful) {
   LinkSequence& sequence = link.sequence;
   link.alone = false;
   waits_.unblock(link);
   PendingChunk& chunk = link.chunks[i];
-  const Sequence taken_for = number;
+  const Sequence accepted_for = number;
   number = credibility_.prove(link, number, chunk.id, chunk.bcid);
   const Segment& segment = segment_of(number);
   const Sequence before = std::max(link.position(), link.floor);
-  const bool goes_back = !links_.take_turns() && number < before;
+  const bool goes_back = !links_.is_round_robin() && number < before;
   chunk.decide({});
   if (goes_back) {
     // A link goes forward only, so no event gets two of its chunks. If it was too far ahead, it is late until it comes there
     // again.
-    if (number == taken_for && link.position() >= link.floor) return;
+    if (number == accepted_for && link.position() >= link.floor) return;
     link.floor = before;
   }
   const bool restarts = numbers_.is_unclear_restart(number) ||
                         (!settings_.listed && link.here() && numbers_.restarts_unclearly(link.position(), number, chunk.id));
-  chunk.decision = {.verdict = Verdict::take,
+  chunk.decision = {.verdict = Verdict::accept,
                     .doubtful = doubtful || restarts,
                     .unproven = sequence.doubtful,
                     .sequence = number,
@@ -181,21 +181,21 @@ void Sequencer::decide_taken(Link& link, std::size_t i, Sequence number, bool do
                     .base = segment.base};
   if (number < links_.oldest || goes_back) {
     chunk.decision.verdict = Verdict::late;
-  } else if (links_.take_turns() && links_.came(number)) {
+  } else if (links_.is_round_robin() && links_.has_arrived(number)) {
     chunk.decision.verdict = Verdict::duplicate;
   }
   learn_stride(link, number - (before - sequence.stride));
   const std::uint64_t skipped = number - before;  // a huge number if the event lies before
   sequence.history = (skipped >= LinkSequence::kHistory ? 0 : sequence.history << skipped) << 1 | 1;
   sequence.next.store(number + sequence.stride, std::memory_order_relaxed);
-  numbers_.enter(sequence, segment);
+  numbers_.enter_segment(sequence, segment);
   sequence.here.store(true, std::memory_order_relaxed);
 }
 
 // The events of a group may be dealt anew to its links: two equal steps of a link set its stride. A link alone has every
 // event: two equal steps of random triggers mean nothing.
 void Sequencer::learn_stride(Link& link, Sequence step) {
-  if (!links_.take_turns() || links_.size() == 1 || step - 1 >= 4 * links_.size()) return;
+  if (!links_.is_round_robin() || links_.size() == 1 || step - 1 >= 4 * links_.size()) return;
   if (step == link.last_step) link.sequence.stride = static_cast<std::uint16_t>(step);
   link.last_step = step;
 }
@@ -207,7 +207,7 @@ Sequencer::Step Sequencer::keep_aside(Link& link, const Place& place) {
   link.going = {place.resets, place.index + link.sequence.stride};
   ++link.chunks_there;
   follow(link);
-  take_aside(link);
+  accept_aside(link);
   return Step::done;
 }
 
@@ -219,13 +219,13 @@ Sequencer::Step Sequencer::wait(Link& link) {
 
 // True if the window has room for this number; else the link waits.
 bool Sequencer::finds_room(Link& link, Sequence number) {
-  if (room_.has(link, number)) return true;
+  if (room_.has_room(link, number)) return true;
   waits_.block(link);
-  return room_.make(link, number);
+  return room_.make_room(link, number);
 }
 
 // From now on the link waits for readers that have not read so far. True if there are any.
-bool Sequencer::others_may_tell(Link& link) {
+bool Sequencer::others_may_show_place(Link& link) {
   waits_.block(link);
   return waits_.others_may_show(link, link.sequence.place());
 }
@@ -242,17 +242,17 @@ void Sequencer::leave(Link& link) {
   link.left.reset();
   if (link.sequence.here.exchange(false, std::memory_order_relaxed)) link.left = link.sequence.place();
   link.chunks_there = 0;
-  links_.set(link, Stand::away);
-  credibility_.note_leaving(link);
-  waits_.note_departure(link);
+  links_.set_phase(link, LinkPhase::away);
+  credibility_.on_leave(link);
+  waits_.on_departure(link);
 }
 
 // The chunks aside are out of sequence; the link is again where it left.
 void Sequencer::refute(Link& link) {
   link.chunks.drop_aside();
   if (!link.away()) return;
-  links_.set(link, Stand::goes_on);
-  credibility_.note_back(link);
+  links_.set_phase(link, LinkPhase::normal);
+  credibility_.on_return(link);
   link.sequence.here.store(link.left.has_value(), std::memory_order_relaxed);
 }
 
@@ -261,21 +261,21 @@ void Sequencer::refute(Link& link) {
 void Sequencer::follow(Link& link) {
   link.alone = credibility_.is_alone(link);
   if (link.alone || link.removed() || !may_follow(link)) return;
-  open(credibility_.beginning(link));
+  open(credibility_.group_begin(link));
   if (credibility_.follow(link)) links_.judge_again();
 }
 
 bool Sequencer::may_follow(Link& link) {
   if (credibility_.is_within_reach(link)) return false;
   const Votes votes = credibility_.votes(link);
-  if (!votes.enough) return false;
+  if (!votes.has_enough_chunks) return false;
   if (!votes.is_majority() && (!votes.is_plurality() || waits_.others_may_show(link, votes.left))) return false;
   // One or two live links are not a majority against other groups, ROBs and cards.
-  return votes.alive > 2 || credibility_.others_follow(link, votes.left);
+  return votes.live > 2 || credibility_.others_follow(link, votes.left);
 }
 
 void Sequencer::open(const Place& lowest) {
-  if (begun()) return numbers_.open(lowest, links_.foremost(), links_.last_came(), links_[0].sequence.stride);
+  if (begun()) return numbers_.open(lowest, links_.frontier(), links_.arrived_end(), links_[0].sequence.stride);
   // Some links may have begun before the counter came round: the run begins with their ids.
   const std::int64_t before = lowest.index < 0 ? static_cast<std::int64_t>(settings_.format.period()) : 0;
   links_.shift_aside(before);
@@ -285,7 +285,7 @@ void Sequencer::open(const Place& lowest) {
 }
 
 // A12. Takes the chunks aside that are reachable by now.
-void Sequencer::take_aside(Link& link) {
+void Sequencer::accept_aside(Link& link) {
   if (!link.away() || !begun()) return;
   const PendingChunks& chunks = link.chunks;
   const std::size_t placed = chunks.placed();
@@ -294,13 +294,14 @@ void Sequencer::take_aside(Link& link) {
   // Finds the last chunk with a known segment and with room: a link that is far ahead does not come in step by step.
   const auto has_place = [&](const PendingChunk& chunk) {
     const auto number = chunk.is_aside() ? numbers_.number(chunk.place) : std::nullopt;
-    return number && room_.make(link, *number);
+    return number && room_.make_room(link, *number);
   };
   std::size_t known = placed;
   while (known != 0 && !has_place(chunks[known - 1])) --known;
   const auto newest = placed == 0 ? std::nullopt : numbers_.number(chunks[placed - 1].place);
-  if (newest && *newest <= std::max(links_.followed_to, links_.front()) + settings_.reach) links_.set(link, Stand::followed);
-  if (known == 0 || !(link.stand == Stand::followed || room_.reachable(link, chunks[known - 1].place))) return;
+  if (newest && *newest <= std::max(links_.followed_to, links_.front()) + settings_.reach)
+    links_.set_phase(link, LinkPhase::followed);
+  if (known == 0 || !(link.phase == LinkPhase::followed || room_.reachable(link, chunks[known - 1].place))) return;
   // By its chunks the segment is longer than by those of the others.
   if (known < placed && chunks[known].place.resets == chunks[known - 1].place.resets &&
       !numbers_.number(chunks[known].place))
@@ -312,24 +313,24 @@ void Sequencer::take_aside(Link& link) {
       link.chunks[i].decide({});
       continue;
     }
-    if (!number || !room_.has(link, *number)) {
-      const bool followed = link.stand == Stand::followed && number;
+    if (!number || !room_.has_room(link, *number)) {
+      const bool followed = link.phase == LinkPhase::followed && number;
       if (link.here()) leave(link);
-      links_.set(link, followed ? Stand::followed : Stand::away);
+      links_.set_phase(link, followed ? LinkPhase::followed : LinkPhase::away);
       return;
     }
-    decide_taken(link, i, *number, false);
+    decide_accepted(link, i, *number, false);
   }
   if (!link.here()) return;
-  links_.set(link, Stand::goes_on);
-  credibility_.note_back(link);
+  links_.set_phase(link, LinkPhase::normal);
+  credibility_.on_return(link);
 }
 
 // What lies aside is taken where the others are, or dropped; then nothing is known of the link.
 void Sequencer::lose_place(Link& link) {
   if (link.away()) {
     follow(link);
-    take_aside(link);
+    accept_aside(link);
     if (link.away()) refute(link);
   }
   credibility_.lose_place(link);

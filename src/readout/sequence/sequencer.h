@@ -17,9 +17,9 @@
 #include "readout/sequence/credibility.h"
 #include "readout/sequence/links.h"
 #include "readout/sequence/numbers.h"
+#include "readout/sequence/reader_tracks.h"
 #include "readout/sequence/room.h"
 #include "readout/sequence/silences.h"
-#include "readout/sequence/standings.h"
 #include "readout/sequence/trigger_numbers.h"
 #include "readout/sequence/waits.h"
 
@@ -47,9 +47,9 @@ class Sequencer {
   /// Sets the BCIDs of one window's events: they prove places where other links do not.
   void set_bcids(std::size_t window, const EventBcids& bcids);
   /// A reader writes its places to `own`, and asks the other readers of the process (`others`). Without the list.
-  void share(std::size_t reader, const Standings& others, Standing& own) {
-    links_.reader(reader).others = &others;
-    links_.reader(reader).standing = &own;
+  void share(std::size_t reader, const ReaderTracks& tracks, ReaderTrack& own) {
+    links_.reader(reader).tracks = &tracks;
+    links_.reader(reader).track = &own;
   }
   /// Events between two points that a reader's Standing keeps.
   std::uint64_t spacing() const { return std::max<std::uint64_t>(16, settings_.format.period() / 256); }
@@ -64,7 +64,7 @@ class Sequencer {
   void offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, std::uint64_t now, Sequence oldest,
              Decisions& decisions);
   /// Judges the waiting chunks again: after a change of version(), or when time has passed.
-  void settle(std::size_t link, std::uint64_t now, Sequence oldest, Decisions& decisions);
+  void rejudge(std::size_t link, std::uint64_t now, Sequence oldest, Decisions& decisions);
   /// No more chunks will come from this link: the waiting ones are judged without them. Call it for all links, and again
   /// until nothing changes.
   void finish(std::size_t link, std::uint64_t now, Sequence oldest, Decisions& decisions);
@@ -79,7 +79,7 @@ class Sequencer {
   std::size_t waiting(std::size_t link) const { return links_[link].chunks.count(); }
   /// Changes when a segment has begun or links are to be followed. Then call settle() for each link.
   std::uint64_t version() const { return links_.version(); }
-  bool someone_is_held_up() const { return links_.someone_is_held_up(); }
+  bool any_link_held_up() const { return links_.any_link_held_up(); }
 
   // ---- numbers
 
@@ -87,13 +87,13 @@ class Sequencer {
   bool begun() const { return numbers_.begun(); }
   Sequence run_first() const { return numbers_.run_first(); }
   /// The segment of a number, to name an event that no link has brought.
-  const Segment& segment_of(Sequence number) const { return numbers_.segments().of(number); }
+  const Segment& segment_of(Sequence number) const { return numbers_.segments().segment_of(number); }
   /// Events that are known to exist, but are too many to build empty.
   std::uint64_t skipped() const { return numbers_.skipped(); }
   /// False if all links have been silent for the time-out.
-  bool anything_lives() const { return links_.anything_lives(); }
+  bool any_live() const { return links_.any_live(); }
   /// The first number that at most one link has come to; nothing where there is only one.
-  std::optional<Sequence> reached_by_two() const { return links_.reached_by_two(); }
+  std::optional<Sequence> second_front() const { return links_.second_front(); }
 
   // ---- the trigger's own list
 
@@ -103,28 +103,28 @@ class Sequencer {
   }
   bool has_room(Sequence oldest) const { return list_.has_room(oldest); }
   /// `held`: the list has entries for which another worker has no room. While it is held, time-outs prove nothing.
-  void hold_list(bool held) { list_.hold(held); }
+  void set_list_held(bool held) { list_.set_held(held); }
   /// The list has ended: its last entry is judged, and chunks no longer wait for entries.
-  void end_of_list() { list_.end(); }
+  void end_list() { list_.end(); }
   /// Time has passed: an entry that waits for the next is judged without it.
-  void settle_list(std::uint64_t now) { list_.settle(now); }
-  const TriggerBook& book() const { return list_.book(); }
+  void judge_overdue_entry(std::uint64_t now) { list_.judge_overdue_entry(now); }
+  const TriggerEntries& trigger_entries() const { return list_.entries(); }
 
   // ---- links whose place is in doubt
 
   /// Silences::read() and pass().
-  bool read(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until) {
-    return silences_.read(reader, clock, quiet_until);
+  bool begin_page(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until) {
+    return silences_.begin_page(reader, clock, quiet_until);
   }
-  void pass(std::size_t reader, std::uint64_t clock, bool drained) { silences_.pass(reader, clock, drained); }
+  void end_page(std::size_t reader, std::uint64_t clock, bool drained) { silences_.end_page(reader, clock, drained); }
   /// The BCIDs of this link have disagreed with those of the others for some time: they are weighed from now on.
   void suspect(std::size_t link) {
     if (!std::exchange(links_[link].suspected, true)) links_.judge_again();
   }
   /// What happened to the place of this link; cleared by the call.
-  PlaceNews take_news(std::size_t link) {
-    links_[link].news.is_out_of_step = links_[link].out_of_step;
-    return std::exchange(links_[link].news, {});
+  PlaceChange take_place_change(std::size_t link) {
+    links_[link].place_change.is_out_of_step = links_[link].out_of_step;
+    return std::exchange(links_[link].place_change, {});
   }
 
   // ---- readers that wait
@@ -133,38 +133,38 @@ class Sequencer {
   static constexpr std::size_t kRoom = Reader::kRoom;
   static constexpr std::size_t kConsumers = Reader::kConsumers;
   /// A reader has nothing more to read for now: other readers no longer wait for what its links may show.
-  void looked(std::size_t reader) { waits_.looked(reader); }
-  void looked(std::size_t reader, std::uint64_t now) {
-    links_.note_clock(reader, now);
-    waits_.looked(reader);
+  void set_drained(std::size_t reader) { waits_.set_drained(reader); }
+  void set_drained(std::size_t reader, std::uint64_t now) {
+    links_.set_clock(reader, now);
+    waits_.set_drained(reader);
   }
   /// The reader does not read on until other readers have shown where this link's chunks belong; kRoom: until readers with
   /// older open events have closed them; kConsumers: until its consumers give memory back. Of readers that wait for each
   /// other, the one that is furthest behind goes on with what the others have shown so far. `oldest`: the lowest number that
   /// it has open.
-  void wait(std::size_t reader, std::size_t link, Sequence oldest) {
-    links_.reader(reader).waits_with = link;
+  void set_waiting(std::size_t reader, std::size_t link, Sequence oldest) {
+    links_.reader(reader).waits_for_link = link;
     waits_.note_oldest(reader, oldest);
   }
-  void read_on(std::size_t reader) { links_.reader(reader).waits_with = kNothing; }
+  void clear_waiting(std::size_t reader) { links_.reader(reader).waits_for_link = kNothing; }
   /// No more chunks will come from any link of this reader.
-  void reads_no_more(std::size_t reader) { links_.note_over(reader); }
-  /// Waits::someone_goes_on(), reaches_far() and may_be_told().
-  bool someone_goes_on() const { return waits_.someone_goes_on(); }
-  bool reaches_far(std::size_t link) const { return waits_.reaches_far(links_[link]); }
-  bool may_be_told(std::size_t link, std::size_t first, std::size_t end) const {
-    return waits_.may_be_told(links_[link], first, end);
+  void set_reader_ended(std::size_t reader) { links_.set_over(reader); }
+  /// Waits::any_reader_proceeds(), spans_far() and may_be_resolved().
+  bool any_reader_proceeds() const { return waits_.any_reader_proceeds(); }
+  bool spans_far(std::size_t link) const { return waits_.spans_far(links_[link]); }
+  bool may_be_resolved(std::size_t link, std::size_t first, std::size_t end) const {
+    return waits_.may_be_resolved(links_[link], first, end);
   }
 
  private:
   enum class Step : std::uint8_t { wait, done };
-  struct InList;
+  struct ListMatch;
 
-  void make_place(Link& link, std::uint64_t now, Sequence oldest, Decisions& decisions);
+  void make_space(Link& link, std::uint64_t now, Sequence oldest, Decisions& decisions);
   void end_oldest(Link& link, Decisions& decisions);
   void judge_waiting(Link& link, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions);
-  void hand_out(Link& link, Decisions& decisions);
-  void refresh(Link& link) const;
+  void emit_decisions(Link& link, Decisions& decisions);
+  void update_fast_path(Link& link) const;
 
   // The cases. `following`: the link's next chunk. `final`: none will come.
   Step judge(Link& link, const PendingChunk& chunk, const PendingChunk* following, bool final);
@@ -172,26 +172,26 @@ class Sequencer {
   Step judge_behind(Link& link, const std::optional<Sequence>& number, const PendingChunk* following, bool goes_on_after);
   Step judge_new(Link& link, const PendingChunk& chunk, const PendingChunk* following, bool final);
   Step judge_away(Link& link, const PendingChunk& chunk, const PendingChunk* following, bool final);
-  std::optional<Sequence> comes_back(const Link& link, const PendingChunk& chunk, const PendingChunk* following,
-                                     const std::optional<Place>& unless) const;
-  bool comes_again(const Link& link, const Place& expected, std::uint32_t stride) const;
+  std::optional<Sequence> find_return(const Link& link, const PendingChunk& chunk, const PendingChunk* following,
+                                      const std::optional<Place>& unless) const;
+  bool later_chunk_follows(const Link& link, const Place& expected, std::uint32_t stride) const;
   Step judge_listed(Link& link, const PendingChunk& chunk, const PendingChunk* following, bool final);
-  Step judge_expected(Link& link, const InList& in_list);
-  Step judge_absent(Link& link, const InList& in_list);
-  Step judge_present(Link& link, const InList& in_list);
-  bool finds_place_in_list(Link& link, const InList& in_list);
-  bool followed_in_list(Link& link, Sequence number);
-  Step wait_for_others(Link& link, const InList& in_list);
+  Step judge_expected(Link& link, const ListMatch& match);
+  Step judge_absent(Link& link, const ListMatch& match);
+  Step judge_present(Link& link, const ListMatch& match);
+  bool finds_room_for_listed(Link& link, const ListMatch& match);
+  bool is_majority_in_list(Link& link, Sequence number);
+  Step wait_for_others(Link& link, const ListMatch& match);
 
   // How a chunk ends, or waits.
   Step end(Link& link, Verdict verdict);
-  Step take(Link& link, Sequence number, bool doubtful = false);
-  void decide_taken(Link& link, std::size_t i, Sequence number, bool doubtful);
+  Step accept(Link& link, Sequence number, bool doubtful = false);
+  void decide_accepted(Link& link, std::size_t i, Sequence number, bool doubtful);
   void learn_stride(Link& link, Sequence step);
   Step keep_aside(Link& link, const Place& place);
   Step wait(Link& link);
   bool finds_room(Link& link, Sequence number);
-  bool others_may_tell(Link& link);
+  bool others_may_show_place(Link& link);
 
   // Links that go away, and come back.
   Step go_away(Link& link, const Place& place);
@@ -200,7 +200,7 @@ class Sequencer {
   void follow(Link& link);
   bool may_follow(Link& link);
   void open(const Place& lowest);
-  void take_aside(Link& link);
+  void accept_aside(Link& link);
   void lose_place(Link& link);
 
   const Settings settings_;

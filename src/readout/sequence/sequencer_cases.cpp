@@ -23,9 +23,9 @@ Sequencer::Step Sequencer::judge_here(Link& link, const PendingChunk& chunk, con
   const LinkSequence& sequence = link.sequence;
   const std::uint32_t stride = links_.spread(link);
   const Sequence oldest = links_.oldest;
-  if (chunk.id == sequence.expected && numbers_.is_in_segment(sequence) && !sequence.lapsed(oldest, settings_.format))
-    return finds_room(link, link.position()) ? take(link, link.position()) : Step::wait;  // H1
-  if (following == nullptr && !final) return Step::wait;                                  // H2
+  if (chunk.id == sequence.expected && numbers_.is_in_segment(sequence) && !sequence.has_lapsed(oldest, settings_.format))
+    return finds_room(link, link.position()) ? accept(link, link.position()) : Step::wait;  // H1
+  if (following == nullptr && !final) return Step::wait;                                    // H2
   // The events that the link expected are closed: it was silent, and comes to those that are open.
   const Place expected = link.position() < oldest ? numbers_.place(oldest) : sequence.place();
   const Place place = numbers_.resolve_restart(expected, chunk.id, id_of(following), stride);
@@ -38,35 +38,36 @@ Sequencer::Step Sequencer::judge_here(Link& link, const PendingChunk& chunk, con
   bool goes_on_without = false;
   if (following != nullptr) {
     const Place on = numbers_.resolve(expected, following->id, stride);
-    const bool between = place < on && (place.resets == on.resets || numbers_.near(expected, place, stride));
-    goes_on_without = numbers_.near(expected, on, stride) && !between;
+    const bool between = place < on && (place.resets == on.resets || numbers_.is_near(expected, place, stride));
+    goes_on_without = numbers_.is_near(expected, on, stride) && !between;
   }
   const std::optional<Sequence> reached = room_.reachable(link, place);
-  if (reached && goes_on_after) return take(link, *reached);         // H8
-  if (goes_on_without) return end(link, Verdict::out_of_sequence);   // H9
-  if (reached && following == nullptr) return take(link, *reached);  // H10
+  if (reached && goes_on_after) return accept(link, *reached);         // H8
+  if (goes_on_without) return end(link, Verdict::out_of_sequence);     // H9
+  if (reached && following == nullptr) return accept(link, *reached);  // H10
   if (reached) {
     // The link skips most events, or the next id is flipped.
     const bool after_reachable = room_.reachable(link, after).has_value();
     if (after < place && after >= expected && after_reachable) return end(link, Verdict::out_of_sequence);  // H11
-    const bool leaps = !links_.take_turns() && sequence.is_dense() && !numbers_.near(expected, place, stride);
+    const bool leaps = !links_.is_round_robin() && sequence.is_dense() && !numbers_.is_near(expected, place, stride);
     if (leaps && !(after > place && after_reachable)) return end(link, Verdict::out_of_sequence);  // H12
-    return take(link, *reached);                                                                   // H13
+    return accept(link, *reached);                                                                 // H13
   }
-  const bool last_of_run = following == nullptr && place.resets != expected.resets && numbers_.near(expected, place, stride);
+  const bool last_of_run =
+      following == nullptr && place.resets != expected.resets && numbers_.is_near(expected, place, stride);
   if (last_of_run || numbers_.rises(place, after) || (following != nullptr && numbers_.confirms(place, after, stride)))
-    return go_away(link, place);                                     // H14
-  if (number && !final && others_may_tell(link)) return Step::wait;  // H15
-  return end(link, Verdict::out_of_sequence);                        // H16
+    return go_away(link, place);                                           // H14
+  if (number && !final && others_may_show_place(link)) return Step::wait;  // H15
+  return end(link, Verdict::out_of_sequence);                              // H16
 }
 
 // The place is below what is expected.
 Sequencer::Step Sequencer::judge_behind(Link& link, const std::optional<Sequence>& number, const PendingChunk* following,
                                         bool goes_on_after) {
   const bool open = number && *number >= links_.oldest;
-  if (links_.take_turns() && (goes_on_after || following == nullptr) && open && !links_.came(*number))
-    return take(link, *number);  // H5
-  const bool left_out = !links_.take_turns() && number && *number + LinkSequence::kHistory >= link.position();
+  if (links_.is_round_robin() && (goes_on_after || following == nullptr) && open && !links_.has_arrived(*number))
+    return accept(link, *number);  // H5
+  const bool left_out = !links_.is_round_robin() && number && *number + LinkSequence::kHistory >= link.position();
   const bool closed = number && !open && (goes_on_after || *number + settings_.window >= links_.oldest);
   return end(link, left_out || closed ? Verdict::late : Verdict::out_of_sequence);  // H6, H7
 }
@@ -85,8 +86,8 @@ Sequencer::Step Sequencer::judge_new(Link& link, const PendingChunk& chunk, cons
       return end(link, Verdict::out_of_sequence);  // N4
   }
   if (begun()) {
-    if (const auto number = room_.reachable(link, place)) return take(link, *number);  // N5
-    if (following == nullptr) return end(link, Verdict::out_of_sequence);              // N6
+    if (const auto number = room_.reachable(link, place)) return accept(link, *number);  // N5
+    if (following == nullptr) return end(link, Verdict::out_of_sequence);                // N6
   }
   return go_away(link, place);  // N7
 }
@@ -98,12 +99,12 @@ Sequencer::Step Sequencer::judge_away(Link& link, const PendingChunk& chunk, con
   if (following == nullptr && !final) return Step::wait;                         // A2
   const Place place = numbers_.resolve_restart(link.going, chunk.id, id_of(following), stride);
   const Place expected{link.going.resets, link.going.index - link.sequence.stride + 1};  // turns may change
-  const bool goes_on = numbers_.near(expected, place, stride) ||
+  const bool goes_on = numbers_.is_near(expected, place, stride) ||
                        (place.resets == expected.resets && place >= expected && place.index - expected.index <= reach);
   if (begun() && (following != nullptr || !goes_on)) {
-    if (const auto number = comes_back(link, chunk, following, goes_on ? std::optional(place) : std::nullopt)) {
+    if (const auto number = find_return(link, chunk, following, goes_on ? std::optional(place) : std::nullopt)) {
       refute(link);
-      return take(link, *number);  // A3
+      return accept(link, *number);  // A3
     }
   }
   if (following != nullptr && following->id == chunk.id) return end(link, Verdict::duplicate);  // A4
@@ -112,44 +113,45 @@ Sequencer::Step Sequencer::judge_away(Link& link, const PendingChunk& chunk, con
     const Place after = numbers_.resolve(place, following->id, stride);
     const Place without = numbers_.resolve(expected, following->id, stride);
     const bool follower_flipped =
-        numbers_.near(expected, place, stride) && !(numbers_.near(expected, without, stride) && without <= place);
+        numbers_.is_near(expected, place, stride) && !(numbers_.is_near(expected, without, stride) && without <= place);
     const bool sparse = goes_on && after > place && after.resets == place.resets && after.index - place.index <= reach;
     const bool confirmed = goes_on ? numbers_.follows(place, after, stride) : numbers_.confirms(place, after, stride);
     if (!follower_flipped && !sparse && !confirmed) return end(link, Verdict::out_of_sequence);  // A6
   }
-  if (goes_on) return keep_aside(link, place);                                                                  // A7
-  if (following == nullptr || comes_again(link, expected, stride)) return end(link, Verdict::out_of_sequence);  // A8, A9
+  if (goes_on) return keep_aside(link, place);  // A7
+  if (following == nullptr || later_chunk_follows(link, expected, stride))
+    return end(link, Verdict::out_of_sequence);  // A8, A9
   // A few chunks elsewhere do not end its stay at the new place: it may come back there.
   const bool patient = !links_.reader_of(link).over && links_.clock(link) - chunk.since < settings_.timeout_ns / 2;
   if (patient && (!begun() || link.chunks.count() - link.chunks.placed() <= settings_.step)) return Step::wait;  // A10
   refute(link);
   const auto elsewhere = link.left ? numbers_.resolve_restart(*link.left, chunk.id, id_of(following), stride)
-                         : begun() ? numbers_.nearest(numbers_.place(links_.oldest), chunk.id)
+                         : begun() ? numbers_.nearest_place(numbers_.place(links_.oldest), chunk.id)
                                    : credibility_.first_place(link, chunk.id);
   return elsewhere ? go_away(link, *elsewhere) : end(link, Verdict::out_of_sequence);  // A11
 }
 
 // The number of the chunk where the link left, or where the others are, if it and the next chunk are there and not at
 // `unless`.
-std::optional<Sequence> Sequencer::comes_back(const Link& link, const PendingChunk& chunk, const PendingChunk* following,
-                                              const std::optional<Place>& unless) const {
+std::optional<Sequence> Sequencer::find_return(const Link& link, const PendingChunk& chunk, const PendingChunk* following,
+                                               const std::optional<Place>& unless) const {
   const std::uint32_t stride = links_.spread(link);
   Place base = numbers_.place(links_.oldest);
   if (link.left) base = std::max(base, *link.left);
   const Place back = numbers_.resolve(base, chunk.id, stride);
   const auto number = numbers_.number(back);
   if (!number || back == unless || back < base) return std::nullopt;
-  const Sequence others_at = std::max(links_.front_beside(link), numbers_.number(base).value_or(0));
-  if (*number > others_at + settings_.reach || !room_.has(link, *number)) return std::nullopt;
+  const Sequence others_at = std::max(links_.front_of_others(link), numbers_.number(base).value_or(0));
+  if (*number > others_at + settings_.reach || !room_.has_room(link, *number)) return std::nullopt;
   const bool goes_on = following == nullptr || numbers_.follows(back, numbers_.resolve(back, following->id, stride), stride);
   return goes_on ? number : std::nullopt;
 }
 
 // True if one of its undecided chunks goes on from here.
-bool Sequencer::comes_again(const Link& link, const Place& expected, std::uint32_t stride) const {
+bool Sequencer::later_chunk_follows(const Link& link, const Place& expected, std::uint32_t stride) const {
   for (std::size_t i = link.chunks.placed() + 1; i < link.chunks.count(); ++i) {
     const Place place = numbers_.resolve(expected, link.chunks[i].id, stride);
-    if (numbers_.near(expected, place, 2 * stride)) return true;
+    if (numbers_.is_near(expected, place, 2 * stride)) return true;
   }
   return false;
 }

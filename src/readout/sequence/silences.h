@@ -11,7 +11,7 @@
 namespace rodeo::readout {
 
 /// Where live peers of a link are, and whether they prove its place.
-struct PeersAt {
+struct PeerPlace {
   enum class Read : std::uint8_t {
     together,  ///< links of the same reader
     apart,     ///< links of other readers
@@ -21,7 +21,7 @@ struct PeersAt {
   bool proves = false;
   Sequence number = 0;  ///< 0: in a segment that is not known here
   Place place{};
-  Standing::Range range{};  ///< elsewhere
+  ReaderTrack::Range range{};  ///< elsewhere
 };
 
 /// For the readers of one ROB or group.
@@ -33,28 +33,28 @@ class Silences {
   /// Call it before a page is looked at, which was read at this clock of the input. `quiet_until`: of a file that had
   /// nothing for the reader up to there. True if the reader's links were silent, and other readers can show their place once
   /// they have read up to this clock.
-  bool read(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until);
+  bool begin_page(std::size_t reader, std::uint64_t clock, std::optional<std::uint64_t> quiet_until);
   /// Call it after each page of a reader, and while it has nothing to read (`drained`): it has read all that was sent up to
   /// this clock of the input.
-  void pass(std::size_t reader, std::uint64_t clock, bool drained);
+  void end_page(std::size_t reader, std::uint64_t clock, bool drained);
 
   /// Where the others may have been between two looks of this reader: the last one that found nothing, and the one that
   /// found the chunk.
-  std::optional<PeersAt> where_others_are(const Reader& reader) const;
+  std::optional<PeerPlace> find_other_readers(const Reader& reader) const;
   /// The place with this id that is nearest to the others.
-  Place place_beside(const PeersAt& others, std::uint32_t id) const;
+  Place place_beside(const PeerPlace& others, std::uint32_t id) const;
   /// The others began ten time-outs before the reader, or more.
   bool began_late(const Reader& reader) const;
   /// Events by which the others were beyond the reader at this clock. Nothing if they had not read so far.
   std::optional<std::uint64_t> passed_by_others(const Reader& reader, std::uint64_t clock) const;
   /// A quarter of the period of the reader's ids.
-  std::uint64_t quarter(const Reader& reader) const { return numbers_.telling_period(reader.came) / 4; }
+  std::uint64_t quarter(const Reader& reader) const { return numbers_.unambiguous_period(reader.head) / 4; }
 
  private:
-  Place place_of(const Reader& reader) const { return numbers_.segments().of(reader.came - 1).place(reader.came); }
-  void show_place(Reader& reader, std::uint64_t clock) const;
-  void compare(Reader& reader, std::uint64_t clock) const;
-  void find_silent(std::size_t reader, std::uint64_t clock, bool exact);
+  Place place_of(const Reader& reader) const { return numbers_.segments().segment_of(reader.head - 1).place(reader.head); }
+  void report_place(Reader& reader, std::uint64_t clock) const;
+  void measure_distance(Reader& reader, std::uint64_t clock) const;
+  void check_silence(std::size_t reader, std::uint64_t clock, bool exact);
   bool is_silent(const Reader& reader, std::uint64_t clock, bool exact) const;
 
   const SequencerSettings& settings_;

@@ -8,20 +8,22 @@ std::optional<Sequence> TriggerNumbers::find(Sequence from, Sequence to, std::ui
   if (numbers_.segments().empty()) return std::nullopt;
   std::optional<Sequence> found;
   numbers_.for_each_number(id, from, to, [&](Sequence number) {
-    const TriggerBook::Entry& entry = book_.at(number);
-    const bool differs = bcid != nullptr && settings_.has_bcid && entry.state == TriggerBook::kListed && entry.bcid != *bcid;
-    if (entry.state == TriggerBook::kNot || differs) return false;
+    const TriggerEntries::Entry& entry = entries_.at(number);
+    const bool differs =
+        bcid != nullptr && settings_.has_bcid && entry.state == TriggerEntries::kListed && entry.bcid != *bcid;
+    if (entry.state == TriggerEntries::kNoEvent || differs) return false;
     found = number;
     return true;
   });
   return found;
 }
 
-Sequence TriggerNumbers::after(Sequence number, std::uint64_t events) const {
+Sequence TriggerNumbers::number_after(Sequence number, std::uint64_t events) const {
   const Segments& segments = numbers_.segments();
   for (;; ++number) {
-    while (number < book_.end() && book_.at(number).state == TriggerBook::kNot && segments.of(number).end < book_.end())
-      number = segments.of(number).end;
+    while (number < entries_.end() && entries_.at(number).state == TriggerEntries::kNoEvent &&
+           segments.segment_of(number).end < entries_.end())
+      number = segments.segment_of(number).end;
     if (events-- == 0) return number;
   }
 }
@@ -29,7 +31,7 @@ Sequence TriggerNumbers::after(Sequence number, std::uint64_t events) const {
 bool TriggerNumbers::repeats_soon(std::uint32_t id) const {
   if (settings_.format.has_ecr()) return false;
   const std::uint64_t soon = 2 * settings_.reach;
-  const auto listed = static_cast<std::uint64_t>(numbers_.segments().newest().place(book_.end()).index);
+  const auto listed = static_cast<std::uint64_t>(numbers_.segments().newest().place(entries_.end()).index);
   return id <= soon || ((id - listed) & settings_.format.low_mask()) <= soon;
 }
 
@@ -38,7 +40,7 @@ bool TriggerNumbers::has_room(Sequence oldest) const {
   if (!numbers_.begun()) return true;
   const std::uint64_t most = kLeap * (1 + settings_.step) + 1;
   const bool known = !numbers_.segments().nearly_full() || numbers_.segments()[1].first <= oldest;
-  return known && book_.end() + most + gap() <= oldest + book_.size();
+  return known && entries_.end() + most + gap() <= oldest + entries_.size();
 }
 
 bool TriggerNumbers::announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest) {
@@ -57,7 +59,7 @@ void TriggerNumbers::end() {
   links_.judge_again();
 }
 
-void TriggerNumbers::settle(std::uint64_t now) {
+void TriggerNumbers::judge_overdue_entry(std::uint64_t now) {
   if (pending_ && now >= pending_since_ + settings_.timeout_ns / 4) judge_pending(nullptr, true);
 }
 
@@ -68,14 +70,14 @@ void TriggerNumbers::judge_pending(const ListedTrigger* following, bool final) {
 // The expected entry, and the first of the next epoch, are taken at once.
 void TriggerNumbers::judge(const ListedTrigger& trigger, const ListedTrigger* following, bool final) {
   if (!numbers_.begun()) return judge_first(trigger, following, final);
-  const Place next = numbers_.segments().newest().place(book_.end());
+  const Place next = numbers_.segments().newest().place(entries_.end());
   const Place place = Numbers::extended(next, trigger.id);
   const bool plain = place == next || (place.resets == next.resets + 1 && place.index == 0);
   if (!plain && following == nullptr && !final) {
     pending_ = trigger;
     return;
   }
-  const bool steps = numbers_.near(next, place, 1);
+  const bool steps = numbers_.is_near(next, place, 1);
   const Place after = following == nullptr ? place : Numbers::extended(place, following->id);
   const bool goes_on =
       following == nullptr || (numbers_.follows(place, after, 1) && (steps || after.resets == place.resets));
@@ -106,8 +108,8 @@ void TriggerNumbers::judge_first(const ListedTrigger& trigger, const ListedTrigg
   leap_.clear();
   links_.begin_run();
   numbers_.begin(begins);
-  book_.begin(kRunFirst);
-  for (const Link& link : links_) numbers_.enter(link.sequence, numbers_.segments().newest());
+  entries_.begin(kRunFirst);
+  for (const Link& link : links_) numbers_.enter_segment(link.sequence, numbers_.segments().newest());
   append(begins, its_trigger);
   append(first, trigger);
   links_.judge_again();
@@ -121,7 +123,7 @@ void TriggerNumbers::leap(const Place& next, const Place& place, const ListedTri
   leap_.emplace_back(place, trigger);
   if (leap_.size() < kLeap) return;
   const Place first = leap_.front().first;
-  if (first.resets == next.resets) numbers_.skip(static_cast<std::uint64_t>(first.index - next.index));
+  if (first.resets == next.resets) numbers_.add_skipped(static_cast<std::uint64_t>(first.index - next.index));
   open(first, first);
   for (const auto& [each, entry] : leap_) append(each, entry);
   leap_.clear();
@@ -129,7 +131,7 @@ void TriggerNumbers::leap(const Place& next, const Place& place, const ListedTri
 
 // The next segment begins above all numbers that links have brought of this one.
 void TriggerNumbers::open(const Place& lowest, const Place& brought) {
-  numbers_.segments().open(lowest, brought, std::max(book_.end(), links_.foremost()) + gap(), book_.end());
+  numbers_.segments().open(lowest, brought, std::max(entries_.end(), links_.frontier()) + gap(), entries_.end());
   links_.judge_again();
 }
 
@@ -137,12 +139,12 @@ void TriggerNumbers::open(const Place& lowest, const Place& brought) {
 void TriggerNumbers::append(const Place& place, const ListedTrigger& trigger) {
   const Segment& segment = numbers_.segments().newest();
   const Sequence number = segment.base + static_cast<Sequence>(place.index);
-  for (Sequence each = std::max(book_.end(), segment.first); each <= number; ++each) {
-    book_.append(each, {.l1id = segment.l1id(each),
-                        .bcid = trigger.bcid,
-                        .type = trigger.type,
-                        .state = each < number ? TriggerBook::kSkipped : TriggerBook::kListed,
-                        .rounds = segment.rounds_at(each)});
+  for (Sequence each = std::max(entries_.end(), segment.first); each <= number; ++each) {
+    entries_.append(each, {.l1id = segment.l1id(each),
+                           .bcid = trigger.bcid,
+                           .type = trigger.type,
+                           .state = each < number ? TriggerEntries::kSkipped : TriggerEntries::kListed,
+                           .rounds = segment.rounds_at(each)});
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "readout/sequence/links.h"
 #include "readout/sequence/numbers.h"
-#include "readout/sequence/trigger_book.h"
+#include "readout/sequence/trigger_entries.h"
 
 namespace rodeo::readout {
 
@@ -16,7 +16,7 @@ namespace rodeo::readout {
 class TriggerNumbers {
  public:
   TriggerNumbers(const SequencerSettings& settings, Links& links, Numbers& numbers)
-      : settings_(settings), links_(links), numbers_(numbers), book_(settings.list_entries) {}
+      : settings_(settings), links_(links), numbers_(numbers), entries_(settings.list_entries) {}
 
   // ---- the list
 
@@ -24,25 +24,25 @@ class TriggerNumbers {
   bool announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest);
   bool has_room(Sequence oldest) const;
   /// `held`: the list has entries for which another worker has no room. While it is held, time-outs prove nothing.
-  void hold(bool held) { held_ = held; }
+  void set_held(bool held) { held_ = held; }
   bool held() const { return held_; }
   /// The list has ended: its last entry is judged without the next.
   void end();
   bool ended() const { return ended_; }
   /// Time has passed: an entry that waits for the next is judged without it.
-  void settle(std::uint64_t now);
+  void judge_overdue_entry(std::uint64_t now);
 
   // ---- what it has
 
-  const TriggerBook& book() const { return book_; }
-  bool remembers(Sequence number) const { return number < book_.end() && number + book_.size() >= book_.end(); }
+  const TriggerEntries& entries() const { return entries_; }
+  bool has_number(Sequence number) const { return number < entries_.end() && number + entries_.size() >= entries_.end(); }
   /// The entry of this number is known; the list remembers the number.
-  bool has_entry(Sequence number) const { return book_.at(number).state == TriggerBook::kListed; }
+  bool has_entry(Sequence number) const { return entries_.at(number).state == TriggerEntries::kListed; }
   /// The lowest number in [from, to) that the list has with this id and, where BCIDs are compared, this BCID. A lost entry
   /// has all BCIDs.
   std::optional<Sequence> find(Sequence from, Sequence to, std::uint32_t id, const std::uint16_t* bcid) const;
   /// The number of the event this many events later. Free numbers between two segments of the list are not events.
-  Sequence after(Sequence number, std::uint64_t events) const;
+  Sequence number_after(Sequence number, std::uint64_t events) const;
   /// True if the list is about to come to this id, again or for the first time.
   bool repeats_soon(std::uint32_t id) const;
 
@@ -61,7 +61,7 @@ class TriggerNumbers {
   const SequencerSettings& settings_;
   Links& links_;
   Numbers& numbers_;
-  TriggerBook book_;
+  TriggerEntries entries_;
   std::optional<ListedTrigger> pending_;  // it waits for the next entry
   std::uint64_t pending_since_ = 0;
   // Entries from where the list may have leapt to; before it has begun: those that were not followed.

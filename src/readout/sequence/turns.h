@@ -17,7 +17,7 @@ class Turns {
 
   /// Notes a chunk of this link for event `number`. True if it is the turn of another link, which has long kept to its turns
   /// and still does.
-  bool strays(std::size_t link, Sequence number) {
+  bool is_stray(std::size_t link, Sequence number) {
     Owner& owner = owners_[number % owners_.size()];
     Habit& habit = links_[owner.link];
     const bool another = owner.known && owner.link != link && !habit.removed && habit.times >= kHabit &&
@@ -32,7 +32,7 @@ class Turns {
 
   /// True if the link whose turn this was has left its turn, too, close by: the events are dealt anew, as where a recording
   /// starts over.
-  bool dealt_anew(Sequence number) const {
+  bool is_redealt(Sequence number) const {
     const Sequence strayed = links_[owners_[number % owners_.size()].link].strayed;
     return strayed != 0 && strayed <= number + owners_.size() && number <= strayed + kHabit * owners_.size();
   }

@@ -12,27 +12,27 @@ void Waits::note_oldest(std::size_t reader, Sequence oldest) {
 
 // ---- links
 
-void Waits::note_departure(Link& link) {
+void Waits::on_departure(Link& link) {
   link.departure = ++departures_;
   link.offered = 0;
   for (Link& other : links_) {
-    if (other.then == other.position()) continue;
-    other.then = other.position();
-    other.moved = departures_;
+    if (other.departure_position == other.position()) continue;
+    other.departure_position = other.position();
+    other.moved_departure = departures_;
   }
 }
 
 void Waits::block(Link& link) {
-  if (link.stand != Stand::goes_on) return;
-  links_.set(link, Stand::blocked);
-  note_departure(link);
+  if (link.phase != LinkPhase::normal) return;
+  links_.set_phase(link, LinkPhase::blocked);
+  on_departure(link);
 }
 
 void Waits::unblock(Link& link) {
-  if (link.stand == Stand::blocked) links_.set(link, Stand::goes_on);
+  if (link.phase == LinkPhase::blocked) links_.set_phase(link, LinkPhase::normal);
 }
 
-bool Waits::may_be_told(const Link& link, std::size_t first, std::size_t end) const {
+bool Waits::may_be_resolved(const Link& link, std::size_t first, std::size_t end) const {
   const auto place = place_in_question(link);
   return place && others_may_show(link, *place, first, end);
 }
@@ -48,7 +48,7 @@ bool Waits::may_show(std::size_t reader, const Link& link, const Place& beyond) 
   if (has_shown(reader, link)) return false;
   bool lives = false;
   for (const Link& other : links_) {
-    if (other.reader != reader || other.removed() || !links_.live(other)) continue;
+    if (other.reader != reader || other.removed() || !links_.is_live(other)) continue;
     lives = true;
     const Place goes_on{beyond.resets, beyond.index + std::int64_t{settings_.step} * other.sequence.stride};
     if (other.away() ? other.going > goes_on : other.here() && other.sequence.place() > goes_on) return false;
@@ -59,16 +59,17 @@ bool Waits::may_show(std::size_t reader, const Link& link, const Place& beyond) 
 // True if the link need not wait for this reader: it has had nothing to read since the link left, has ended, or is the
 // link's own.
 bool Waits::has_shown(std::size_t reader, const Link& link) const {
-  return reader == link.reader || links_.reader(reader).over || links_.reader(reader).looked >= link.departure;
+  return reader == link.reader || links_.reader(reader).over || links_.reader(reader).drained_departure >= link.departure;
 }
 
 bool Waits::stands_still(const Link& other, const Link& since) const {
-  return other.position() == other.then && other.moved <= since.departure && has_shown(other.reader, since);
+  return other.position() == other.departure_position && other.moved_departure <= since.departure &&
+         has_shown(other.reader, since);
 }
 
 // The place beyond which a waiting link wants to see others; nothing if it waits for none.
 std::optional<Place> Waits::place_in_question(const Link& link) const {
-  if (link.stand == Stand::blocked) return link.sequence.place();
+  if (link.phase == LinkPhase::blocked) return link.sequence.place();
   if (!link.away() || credibility_.is_alone(link)) return std::nullopt;
   // Its new place is known, so the others may be on their way to it.
   if (numbers_.begun() && numbers_.number(link.first_aside()))
@@ -76,15 +77,15 @@ std::optional<Place> Waits::place_in_question(const Link& link) const {
   return link.left.value_or(Place{});
 }
 
-bool Waits::reaches_far(const Link& link) const {
-  if (link.stand == Stand::blocked) return link.chunks.count() > settings_.step;
+bool Waits::spans_far(const Link& link) const {
+  if (link.phase == LinkPhase::blocked) return link.chunks.count() > settings_.step;
   return link.away() && link.going.index - link.first_aside().index > static_cast<std::int64_t>(settings_.reach);
 }
 
 // ---- readers
 
 bool Waits::waits_for(std::size_t reader, std::size_t other) const {
-  const std::size_t with = links_.reader(reader).waits_with;
+  const std::size_t with = links_.reader(reader).waits_for_link;
   if (with == Reader::kNothing || with == Reader::kConsumers || reader == other) return false;
   // A reader that has read everything keeps events open only for its waiting chunks.
   const bool holds_events = !links_.reader(other).over || links_.reader(other).waiting != 0;
@@ -108,7 +109,7 @@ bool Waits::gives_way(std::size_t reader, std::size_t other) const {
   return false;
 }
 
-bool Waits::someone_goes_on() const {
+bool Waits::any_reader_proceeds() const {
   for (std::size_t reader = 0; reader < links_.readers(); ++reader) {
     bool waits = links_.reader(reader).over;
     for (std::size_t other = 0; other < links_.readers() && !waits; ++other)

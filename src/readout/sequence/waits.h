@@ -23,22 +23,22 @@ class Waits {
   // ---- readers
 
   /// A reader has nothing more to read for now: other readers no longer wait for what its links may show.
-  void looked(std::size_t reader) { links_.reader(reader).looked = departures_; }
+  void set_drained(std::size_t reader) { links_.reader(reader).drained_departure = departures_; }
   /// The lowest number that the reader's window has open.
   void note_oldest(std::size_t reader, Sequence oldest);
   /// True if some reader does not wait for others: it reads, or its consumers hold it up, or its wait is over. Then no wait
   /// is too long. Otherwise nothing changes until a reader that has read everything gives up its wait.
-  bool someone_goes_on() const;
+  bool any_reader_proceeds() const;
 
   // ---- links
 
   /// The link has gone away. From now on it waits for readers that have not read so far.
-  void note_departure(Link& link);
+  void on_departure(Link& link);
   /// The next chunk of the link waits: for room in the window, for the list, or for other readers.
   void block(Link& link);
   void unblock(Link& link);
   /// True if the link waits, and one of the readers [first, end) may still show where it belongs.
-  bool may_be_told(const Link& link, std::size_t first, std::size_t end) const;
+  bool may_be_resolved(const Link& link, std::size_t first, std::size_t end) const;
   /// True if one of the readers has live links, but none has gone on beyond this place: it may not have read so far.
   bool others_may_show(const Link& link, const Place& beyond) const {
     return others_may_show(link, beyond, 0, links_.readers());
@@ -48,7 +48,7 @@ class Waits {
   /// True if the other link has not moved since this one began to wait, and its reader has nothing more to show.
   bool stands_still(const Link& other, const Link& since) const;
   /// True if the waiting chunks of the link reach over many events.
-  bool reaches_far(const Link& link) const;
+  bool spans_far(const Link& link) const;
 
  private:
   bool has_shown(std::size_t reader, const Link& link) const;

@@ -16,12 +16,12 @@
 namespace rodeo::readout {
 
 /// Where one reader was during the run. Its thread writes it, a few times a page; all threads read it.
-class alignas(base::kCacheLine) Standing {
+class alignas(base::kCacheLine) ReaderTrack {
  public:
   /// `spacing`: events between two points that are kept.
-  explicit Standing(std::uint64_t spacing = 256) : spacing_(spacing) {}
+  explicit ReaderTrack(std::uint64_t spacing = 256) : spacing_(spacing) {}
 
-  struct Now {
+  struct Position {
     Place place;
     bool leaves = false;  ///< its links have gone away to this place, and are not followed so far
   };
@@ -31,7 +31,7 @@ class alignas(base::kCacheLine) Standing {
     Sequence number = 0;                       ///< of the place, by the reader's own count
     std::uint64_t period = ~std::uint64_t{0};  ///< events until an id comes again, as far as the reader knows
   };
-  /// The reader was at `low` or beyond, and at `high` or before.
+  /// The reader was at `last_point_at` or beyond, and at `high` or before.
   struct Range {
     Point low;
     Point high;
@@ -43,23 +43,23 @@ class alignas(base::kCacheLine) Standing {
   /// The reader has read all that was sent up to this clock, but does not know where its links are.
   void report_clock(std::uint64_t clock);
   /// Forgets all points: the reader's links were silent and have no place.
-  void forget();
+  void clear();
   /// Its links have gone away to this place, and are not followed so far; or they are back.
-  void leave(const Place& to);
-  void come_back();
+  void report_leaving(const Place& to);
+  void report_return();
   /// It reads no more.
   void end();
 
   /// Where the reader is, if it has read what was sent up to this clock; or where its links have gone away to.
-  std::optional<Now> after(std::uint64_t clock) const;
+  std::optional<Position> position_after(std::uint64_t clock) const;
   /// Where it was between these two clocks; nothing if it had no events by `from`, or none in the 10 s before `to`.
-  std::optional<Range> at(std::uint64_t from, std::uint64_t to) const;
+  std::optional<Range> range_between(std::uint64_t from, std::uint64_t to) const;
   /// Events from this place to where the reader was at this clock; zero if it was before the place.
   std::optional<std::uint64_t> events_since(const Place& place, std::uint64_t clock) const;
   /// When it brought its first events; nothing before.
-  std::optional<std::uint64_t> begun() const;
+  std::optional<std::uint64_t> begin_clock() const;
   /// It has read what was sent up to this clock, or reads no more.
-  bool has_come_to(std::uint64_t clock) const;
+  bool has_read_to(std::uint64_t clock) const;
   std::uint64_t clock() const;
 
  private:
@@ -68,7 +68,7 @@ class alignas(base::kCacheLine) Standing {
 
   const Point& point(std::uint64_t i) const { return points_[i % kPoints]; }
   std::uint64_t first_point() const { return count_ - std::min<std::uint64_t>(count_, kPoints); }
-  std::optional<Point> low(std::uint64_t clock) const;
+  std::optional<Point> last_point_at(std::uint64_t clock) const;
   Point extrapolated(std::uint64_t clock) const;
 
   const std::uint64_t spacing_;
@@ -77,44 +77,44 @@ class alignas(base::kCacheLine) Standing {
   std::uint64_t count_ = 0;  // of points; the last kPoints are kept
   Point newest_{};           // number 0: none
   std::uint64_t clock_ = 0;
-  std::optional<std::uint64_t> begun_;
+  std::optional<std::uint64_t> begin_clock_;
   std::optional<Place> left_to_;
   bool ended_ = false;
 };
 
 /// For one process. Readers are added before the first of them begins.
-class Standings {
+class ReaderTracks {
  public:
-  Standing& add(std::uint64_t spacing = 256) { return readers_.emplace_back(spacing); }
+  ReaderTrack& add(std::uint64_t spacing = 256) { return readers_.emplace_back(spacing); }
   bool has_others() const { return readers_.size() > 1; }
 
   /// The places of the other readers that have read what was sent up to this clock, or whose links have gone away.
-  void after(const Standing& of, std::uint64_t clock, std::vector<Standing::Now>& places) const;
+  void positions_after(const ReaderTrack& of, std::uint64_t clock, std::vector<ReaderTrack::Position>& places) const;
   /// Where the foremost but one of the others was, so that one wrong counter does no harm. Of two others: a range with both.
-  std::optional<Standing::Range> at(const Standing& of, std::uint64_t from, std::uint64_t to) const;
+  std::optional<ReaderTrack::Range> range_between(const ReaderTrack& of, std::uint64_t from, std::uint64_t to) const;
   /// Events by which the foremost but one of the others was beyond this place at this clock.
-  std::optional<std::uint64_t> events_since(const Standing& of, const Place& place, std::uint64_t clock) const;
+  std::optional<std::uint64_t> events_since(const ReaderTrack& of, const Place& place, std::uint64_t clock) const;
   /// When the first of the others brought its first events; the highest possible clock if none has.
-  std::uint64_t begun(const Standing& of) const;
+  std::uint64_t begin_clock(const ReaderTrack& of) const;
   /// One of the others has read what was sent up to this clock.
-  bool has_read(const Standing& of, std::uint64_t clock) const;
+  bool any_other_read_to(const ReaderTrack& of, std::uint64_t clock) const;
   /// All readers have read so far, or read no more.
-  bool have_come_to(std::uint64_t clock) const;
+  bool all_read_to(std::uint64_t clock) const;
   /// The sum of all readers' clocks: it changes while one of them reads.
-  std::uint64_t clocks() const;
+  std::uint64_t sum_of_clocks() const;
 
  private:
-  std::deque<Standing> readers_;
+  std::deque<ReaderTrack> readers_;
 };
 
 /// A second base class of Rodeo's builders: its workers share their places with the readers of other builders. Before
 /// start().
-class SharesStandings {
+class SharesReaderTracks {
  public:
-  virtual void share(Standings& standings) = 0;
+  virtual void share(ReaderTracks& tracks) = 0;
 
  protected:
-  ~SharesStandings() = default;
+  ~SharesReaderTracks() = default;
 };
 
 }  // namespace rodeo::readout

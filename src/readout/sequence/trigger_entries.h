@@ -18,10 +18,10 @@ struct ListedTrigger {
 
 /// One thread at a time writes, all threads read without a lock. An entry is complete before end() includes it, and stays
 /// until the writer knows that all readers have passed it.
-class TriggerBook {
+class TriggerEntries {
  public:
   enum State : std::uint8_t {
-    kNot,      ///< no event
+    kNoEvent,  ///< no event
     kSkipped,  ///< an entry of the list is lost: the event exists, its BCID and type are not known
     kListed
   };
@@ -29,12 +29,12 @@ class TriggerBook {
     L1Id l1id;
     std::uint16_t bcid = 0;
     std::uint8_t type = 0;
-    State state = kNot;
+    State state = kNoEvent;
     std::uint32_t rounds = 0;  ///< rounds of its global id
   };
 
   /// `entries`: a power of two, or 0 where there is no list.
-  explicit TriggerBook(std::size_t entries)
+  explicit TriggerEntries(std::size_t entries)
       : mask_(entries - 1), entries_(entries == 0 ? nullptr : std::make_unique<Entry[]>(entries)) {}
 
   /// The first number that the list has not come to. Any thread.

@@ -1,51 +1,51 @@
-#include "readout/sequence/standings.h"
+#include "readout/sequence/reader_tracks.h"
 
 namespace rodeo::readout {
 
-void Standing::report(const Point& point) {
+void ReaderTrack::report(const Point& point) {
   const std::lock_guard lock(mutex_);
   clock_ = point.clock;
-  if (!begun_) begun_ = point.clock;
+  if (!begin_clock_) begin_clock_ = point.clock;
   newest_ = point;
   const bool far = count_ == 0 || point.place.resets != this->point(count_ - 1).place.resets ||
                    point.number - this->point(count_ - 1).number >= spacing_;
   if (far) points_[count_++ % kPoints] = point;
 }
 
-void Standing::report_clock(std::uint64_t clock) {
+void ReaderTrack::report_clock(std::uint64_t clock) {
   const std::lock_guard lock(mutex_);
   clock_ = clock;
 }
 
-void Standing::forget() {
+void ReaderTrack::clear() {
   const std::lock_guard lock(mutex_);
   newest_ = {};
   count_ = 0;
 }
 
-void Standing::leave(const Place& to) {
+void ReaderTrack::report_leaving(const Place& to) {
   const std::lock_guard lock(mutex_);
   left_to_ = to;
 }
 
-void Standing::come_back() {
+void ReaderTrack::report_return() {
   const std::lock_guard lock(mutex_);
   left_to_.reset();
 }
 
-void Standing::end() {
+void ReaderTrack::end() {
   const std::lock_guard lock(mutex_);
   ended_ = true;
 }
 
-std::optional<Standing::Now> Standing::after(std::uint64_t clock) const {
+std::optional<ReaderTrack::Position> ReaderTrack::position_after(std::uint64_t clock) const {
   const std::lock_guard lock(mutex_);
-  if (left_to_) return Now{*left_to_, true};
-  return newest_.number != 0 && clock_ >= clock ? std::optional(Now{newest_.place, false}) : std::nullopt;
+  if (left_to_) return Position{*left_to_, true};
+  return newest_.number != 0 && clock_ >= clock ? std::optional(Position{newest_.place, false}) : std::nullopt;
 }
 
 // The last point at or before this clock.
-std::optional<Standing::Point> Standing::low(std::uint64_t clock) const {
+std::optional<ReaderTrack::Point> ReaderTrack::last_point_at(std::uint64_t clock) const {
   if (newest_.number != 0 && newest_.clock <= clock) return newest_;
   for (std::uint64_t i = count_; i > first_point(); --i) {
     if (point(i - 1).clock <= clock) return point(i - 1);
@@ -55,9 +55,9 @@ std::optional<Standing::Point> Standing::low(std::uint64_t clock) const {
 
 // The furthest that it may have come since its newest point: twice its recent rate. It has not read so far, or its links
 // were silent, too.
-Standing::Point Standing::extrapolated(std::uint64_t clock) const {
-  constexpr std::uint64_t kOfLate = 8;
-  const Point& before = point(std::max(first_point(), count_ - std::min(count_, kOfLate)));
+ReaderTrack::Point ReaderTrack::extrapolated(std::uint64_t clock) const {
+  constexpr std::uint64_t kRecentPoints = 8;
+  const Point& before = point(std::max(first_point(), count_ - std::min(count_, kRecentPoints)));
   const double events = static_cast<double>(newest_.number - before.number);
   const double time = static_cast<double>(newest_.clock - before.clock);
   const auto more =
@@ -68,9 +68,9 @@ Standing::Point Standing::extrapolated(std::uint64_t clock) const {
           newest_.period};
 }
 
-std::optional<Standing::Range> Standing::at(std::uint64_t from, std::uint64_t to) const {
+std::optional<ReaderTrack::Range> ReaderTrack::range_between(std::uint64_t from, std::uint64_t to) const {
   const std::lock_guard lock(mutex_);
-  const auto lowest = low(from);
+  const auto lowest = last_point_at(from);
   if (!lowest || to > newest_.clock + kStaleNs) return std::nullopt;
   for (std::uint64_t i = first_point(); i < count_; ++i) {
     if (point(i).clock >= to) return Range{*lowest, point(i)};
@@ -79,9 +79,9 @@ std::optional<Standing::Range> Standing::at(std::uint64_t from, std::uint64_t to
   return Range{*lowest, extrapolated(to)};
 }
 
-std::optional<std::uint64_t> Standing::events_since(const Place& place, std::uint64_t clock) const {
+std::optional<std::uint64_t> ReaderTrack::events_since(const Place& place, std::uint64_t clock) const {
   const std::lock_guard lock(mutex_);
-  const auto now = low(clock);
+  const auto now = last_point_at(clock);
   if (!now) return std::nullopt;
   if (now->place <= place) return 0;
   for (std::uint64_t i = count_; i > first_point(); --i) {
@@ -100,35 +100,37 @@ std::optional<std::uint64_t> Standing::events_since(const Place& place, std::uin
   return 0;
 }
 
-std::optional<std::uint64_t> Standing::begun() const {
+std::optional<std::uint64_t> ReaderTrack::begin_clock() const {
   const std::lock_guard lock(mutex_);
-  return begun_;
+  return begin_clock_;
 }
 
-bool Standing::has_come_to(std::uint64_t clock) const {
+bool ReaderTrack::has_read_to(std::uint64_t clock) const {
   const std::lock_guard lock(mutex_);
   return ended_ || clock_ >= clock;
 }
 
-std::uint64_t Standing::clock() const {
+std::uint64_t ReaderTrack::clock() const {
   const std::lock_guard lock(mutex_);
   return clock_;
 }
 
-void Standings::after(const Standing& of, std::uint64_t clock, std::vector<Standing::Now>& places) const {
+void ReaderTracks::positions_after(const ReaderTrack& of, std::uint64_t clock,
+                                   std::vector<ReaderTrack::Position>& places) const {
   places.clear();
-  for (const Standing& other : readers_) {
-    const auto place = &other == &of ? std::nullopt : other.after(clock);
+  for (const ReaderTrack& other : readers_) {
+    const auto place = &other == &of ? std::nullopt : other.position_after(clock);
     if (place) places.push_back(*place);
   }
 }
 
-std::optional<Standing::Range> Standings::at(const Standing& of, std::uint64_t from, std::uint64_t to) const {
-  std::optional<Standing::Range> first;
-  std::optional<Standing::Range> second;
+std::optional<ReaderTrack::Range> ReaderTracks::range_between(const ReaderTrack& of, std::uint64_t from,
+                                                              std::uint64_t to) const {
+  std::optional<ReaderTrack::Range> first;
+  std::optional<ReaderTrack::Range> second;
   std::size_t count = 0;
-  for (const Standing& other : readers_) {
-    const auto range = &other == &of ? std::nullopt : other.at(from, to);
+  for (const ReaderTrack& other : readers_) {
+    const auto range = &other == &of ? std::nullopt : other.range_between(from, to);
     if (!range) continue;
     ++count;
     if (!first || range->low.place > first->low.place) {
@@ -148,10 +150,11 @@ std::optional<Standing::Range> Standings::at(const Standing& of, std::uint64_t f
   return second;
 }
 
-std::optional<std::uint64_t> Standings::events_since(const Standing& of, const Place& place, std::uint64_t clock) const {
+std::optional<std::uint64_t> ReaderTracks::events_since(const ReaderTrack& of, const Place& place,
+                                                        std::uint64_t clock) const {
   std::optional<std::uint64_t> most;
   std::optional<std::uint64_t> second;
-  for (const Standing& other : readers_) {
+  for (const ReaderTrack& other : readers_) {
     const auto events = &other == &of ? std::nullopt : other.events_since(place, clock);
     if (!events) continue;
     if (!most || *events > *most) {
@@ -164,25 +167,25 @@ std::optional<std::uint64_t> Standings::events_since(const Standing& of, const P
   return second ? second : most;
 }
 
-std::uint64_t Standings::begun(const Standing& of) const {
+std::uint64_t ReaderTracks::begin_clock(const ReaderTrack& of) const {
   std::uint64_t earliest = ~std::uint64_t{0};
-  for (const Standing& other : readers_) {
-    if (&other != &of) earliest = std::min(earliest, other.begun().value_or(earliest));
+  for (const ReaderTrack& other : readers_) {
+    if (&other != &of) earliest = std::min(earliest, other.begin_clock().value_or(earliest));
   }
   return earliest;
 }
 
-bool Standings::has_read(const Standing& of, std::uint64_t clock) const {
-  return std::ranges::any_of(readers_, [&](const Standing& other) { return &other != &of && other.has_come_to(clock); });
+bool ReaderTracks::any_other_read_to(const ReaderTrack& of, std::uint64_t clock) const {
+  return std::ranges::any_of(readers_, [&](const ReaderTrack& other) { return &other != &of && other.has_read_to(clock); });
 }
 
-bool Standings::have_come_to(std::uint64_t clock) const {
-  return std::ranges::all_of(readers_, [&](const Standing& one) { return one.has_come_to(clock); });
+bool ReaderTracks::all_read_to(std::uint64_t clock) const {
+  return std::ranges::all_of(readers_, [&](const ReaderTrack& one) { return one.has_read_to(clock); });
 }
 
-std::uint64_t Standings::clocks() const {
+std::uint64_t ReaderTracks::sum_of_clocks() const {
   std::uint64_t sum = 0;
-  for (const Standing& one : readers_) sum += one.clock();
+  for (const ReaderTrack& one : readers_) sum += one.clock();
   return sum;
 }
 
