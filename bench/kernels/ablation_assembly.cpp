@@ -63,7 +63,7 @@ class Common {
   }
   WorkerPart part(int worker, Sequence sequence) {
     Slice* slice;
-    while ((slice = stores_[worker]->pool().take()) == nullptr) std::this_thread::yield();
+    while ((slice = stores_[worker]->pool().acquire()) == nullptr) std::this_thread::yield();
     slice->extension = nullptr;
     slice->used = kLinks * 48;
     WorkerPart part;

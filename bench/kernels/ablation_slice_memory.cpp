@@ -86,7 +86,7 @@ class Pools {
     }
   }
   void own(int thread) { stores_[thread]->pool().own(); }
-  Handle take(int thread) { return stores_[thread]->pool().take(); }
+  Handle take(int thread) { return stores_[thread]->pool().acquire(); }
   static std::byte* data(Handle slice) { return slice->data; }
   void give(Handle slice) { give_back(slice); }
 

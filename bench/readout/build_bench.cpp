@@ -112,7 +112,7 @@ class Keeper final : public FragmentConsumer {
 
   /// True if at least one thread keeps the wanted number.
   bool full() const { return lanes_.empty() || full_.load(std::memory_order_relaxed); }
-  void let_all_go() { lanes_.clear(); }
+  void release_all() { lanes_.clear(); }
 
  private:
   struct alignas(base::kCacheLine) Lane {
@@ -300,7 +300,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   counter.end();
   for (const auto& each : inputs) each->stop();
   for (const auto& builder : builders) builder->join();
-  keeper.let_all_go();
+  keeper.release_all();
   consumer->stop();
 
   const FragmentBuilder::Status ended = status();

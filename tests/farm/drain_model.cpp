@@ -213,14 +213,14 @@ bool DrainModel::build(std::uint32_t which) {
   const std::uint64_t id = readout.outside.front();
   FragmentPtr made = fragment(id);
   const std::size_t known = readout.book.has_newest() ? readout.book.newest() + 1 : 0;
-  if (readout.book.take(made, readout.now_ns) == FragmentBook::Taken::full) {
-    readout.book.wait_outside(true);
+  if (readout.book.keep(made, readout.now_ns) == FragmentBook::Outcome::full) {
+    readout.book.set_waiting_outside(true);
     return !std::exchange(readout.outside_waits, true);
   }
   readout.outside.pop_front();
   readout.recent.push_back(std::max<std::uint64_t>(known, id + 1) - 1);
   if (readout.recent.size() > kReorder) readout.recent.erase(readout.recent.begin());
-  readout.book.wait_outside(!readout.outside.empty());
+  readout.book.set_waiting_outside(!readout.outside.empty());
   readout.outside_waits = !readout.outside.empty();
   return true;
 }
@@ -432,7 +432,7 @@ bool DrainModel::work(std::uint32_t which, bool time_is_over) {
       const auto answer = readouts_[ask->readout]->book.find(id).answer;
       using What = EventCollector::Result::What;
       const EventCollector::Result result{.rob = ask->robs.front(),
-                                          .what = answer == FragmentBook::Answer::there     ? What::arrived
+                                          .what = answer == FragmentBook::Answer::kept      ? What::arrived
                                                   : answer == FragmentBook::Answer::pending ? What::pending
                                                                                             : What::lost};
       node.collector.on_answer(ask->id, std::span(&result, 1), 4, 0);

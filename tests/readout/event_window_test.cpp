@@ -100,7 +100,7 @@ TEST_F(EventWindowTest, EventsAreNamedByTheirFirstChunkAndPublishedInOrder) {
     EXPECT_EQ(consumer_[i].handed_over_ns, 7u);
     EXPECT_TRUE(consumer_[i].complete());
   }
-  window_->tell();
+  window_->publish_closed();
   EXPECT_EQ(progress_.passed.load(), 2u);
   EXPECT_EQ(window_->open_events(), 0u);
 }

@@ -16,7 +16,7 @@ namespace rodeo::readout {
 namespace {
 
 using Answer = FragmentBook::Answer;
-using Taken = FragmentBook::Taken;
+using Outcome = FragmentBook::Outcome;
 constexpr std::uint64_t kMs = 1'000'000;
 
 class FragmentBookTest : public testing::Test {
@@ -26,9 +26,9 @@ class FragmentBookTest : public testing::Test {
     fragment->global_id = id;
     return fragment;
   }
-  Taken take(std::uint64_t id, std::uint64_t now_ns = 0) {
+  Outcome take(std::uint64_t id, std::uint64_t now_ns = 0) {
     FragmentPtr fragment = make(id);
-    return book_.take(fragment, now_ns);
+    return book_.keep(fragment, now_ns);
   }
   Answer ask(std::uint64_t id) const { return book_.find(id).answer; }
   void clear(std::uint64_t id, std::uint64_t now_ns = 0) { book_.clear(id, now_ns); }
@@ -43,8 +43,8 @@ class FragmentBookTest : public testing::Test {
 };
 
 TEST_F(FragmentBookTest, WhatComesIsThereUntilItIsCleared) {
-  EXPECT_EQ(take(100), Taken::kept);
-  ASSERT_EQ(ask(100), Answer::there);
+  EXPECT_EQ(take(100), Outcome::kept);
+  ASSERT_EQ(ask(100), Answer::kept);
   EXPECT_EQ((*book_.find(100).fragment)->l1id, L1Id{100});
   EXPECT_EQ(book_.bytes(), (*book_.find(100).fragment)->payload_bytes());
   EXPECT_EQ(pool_.out(), 1u);
@@ -75,8 +75,8 @@ TEST_F(FragmentBookTest, TheFirstIdIsKnownWhenOlderOnesHadTimeToCome) {
 
 TEST_F(FragmentBookTest, TheFirstIdIsKnownInAFullBookAndAtTheEnd) {
   for (std::uint64_t id = 10; id < 18; ++id) take(id);
-  EXPECT_EQ(take(18), Taken::full);
-  book_.wait_outside(true);
+  EXPECT_EQ(take(18), Outcome::full);
+  book_.set_waiting_outside(true);
   book_.advance(100 * kMs);
   EXPECT_EQ(book_.first(), 10u);
   FragmentBook short_run{{}};
@@ -84,35 +84,35 @@ TEST_F(FragmentBookTest, TheFirstIdIsKnownInAFullBookAndAtTheEnd) {
   short_run.take(fragment, 0);
   short_run.end();
   EXPECT_EQ(short_run.first(), 7u);
-  short_run.let_all_go();
+  short_run.release_all();
 }
 
 TEST_F(FragmentBookTest, TheSameFragmentAgainIsLetGo) {
   take(5);
-  EXPECT_EQ(take(5), Taken::let_go);
+  EXPECT_EQ(take(5), Outcome::let_go);
   EXPECT_EQ(counts().duplicates, 1u);
   EXPECT_EQ(pool_.out(), 1u);
-  EXPECT_EQ(counts().taken, 2u);
+  EXPECT_EQ(counts().arrived, 2u);
 }
 
 TEST_F(FragmentBookTest, AFullBookLeavesTheFragmentWithItsCaller) {
   for (std::uint64_t id = 0; id < 8; ++id) take(id);
   FragmentPtr more = make(8);
-  EXPECT_EQ(book_.take(more, 0), Taken::full);
+  EXPECT_EQ(book_.keep(more, 0), Outcome::full);
   ASSERT_TRUE(more);
   EXPECT_EQ(ask(8), Answer::pending);
   clear(3);
-  EXPECT_EQ(book_.take(more, 0), Taken::kept);
+  EXPECT_EQ(book_.keep(more, 0), Outcome::kept);
   EXPECT_FALSE(more);
 }
 
 TEST_F(FragmentBookTest, WhatIsClearedBeforeItComesIsLetGoWhenItComes) {
   clear(7);
   EXPECT_EQ(ask(7), Answer::lost);
-  EXPECT_EQ(take(7), Taken::let_go);
+  EXPECT_EQ(take(7), Outcome::let_go);
   EXPECT_EQ(counts().cleared_early, 1u);
   EXPECT_EQ(pool_.out(), 0u);
-  EXPECT_EQ(take(7), Taken::let_go) << "a second copy";
+  EXPECT_EQ(take(7), Outcome::let_go) << "a second copy";
   EXPECT_EQ(counts().duplicates, 1u);
   EXPECT_EQ(ask(7), Answer::lost);
 }
@@ -120,7 +120,7 @@ TEST_F(FragmentBookTest, WhatIsClearedBeforeItComesIsLetGoWhenItComes) {
 TEST_F(FragmentBookTest, WhatIsClearedEarlyComesEvenIntoAFullBook) {
   clear(8);
   for (std::uint64_t id = 0; id < 8; ++id) take(id);
-  EXPECT_EQ(take(8), Taken::let_go);
+  EXPECT_EQ(take(8), Outcome::let_go);
 }
 
 TEST_F(FragmentBookTest, AClearThatComesTwiceDoesNothingMore) {
@@ -142,8 +142,8 @@ TEST_F(FragmentBookTest, AClearThatComesTwiceDoesNothingMore) {
 TEST_F(FragmentBookTest, OfTooManyEarlyClearsTheOldestIsForgotten) {
   for (std::uint64_t id = 101; id <= 104; ++id) clear(id);
   EXPECT_EQ(counts().early_forgotten, 1u);
-  EXPECT_EQ(take(101), Taken::kept);
-  EXPECT_EQ(take(102), Taken::let_go);
+  EXPECT_EQ(take(101), Outcome::kept);
+  EXPECT_EQ(take(102), Outcome::let_go);
 }
 
 TEST_F(FragmentBookTest, AMissingIdIsPendingUntilEnoughHaveOvertakenIt) {
@@ -186,20 +186,20 @@ TEST_F(FragmentBookTest, WhileItIsFullTimeMakesNothingLost) {
 TEST_F(FragmentBookTest, WhileSomeWaitOutsideTimeMakesNothingLost) {
   take(1, 0);
   take(3, 0);
-  book_.wait_outside(true);
+  book_.set_waiting_outside(true);
   book_.advance(5000 * kMs);
   EXPECT_EQ(ask(2), Answer::pending);
-  book_.wait_outside(false);
+  book_.set_waiting_outside(false);
   book_.advance(5099 * kMs);
   EXPECT_EQ(ask(2), Answer::pending) << "the builder had to wait, too";
-  EXPECT_EQ(take(2, 5099 * kMs), Taken::kept);
+  EXPECT_EQ(take(2, 5099 * kMs), Outcome::kept);
   EXPECT_EQ(counts().late, 0u);
   book_.advance(5200 * kMs);
   EXPECT_EQ(ask(0), Answer::lost);
 }
 
 TEST_F(FragmentBookTest, WhatHasOvertakenMakesLostWhoeverWaitsOutside) {
-  book_.wait_outside(true);
+  book_.set_waiting_outside(true);
   for (const std::uint64_t id : {10, 12, 13, 14, 15, 16}) {
     take(id);
     book_.advance(0);
@@ -211,15 +211,15 @@ TEST_F(FragmentBookTest, TheLineIsAtTheNewestHoweverTheyAreReordered) {
   take(20);
   for (const std::uint64_t id : {15, 14, 13, 12}) take(id);
   EXPECT_EQ(ask(19), Answer::lost) << "four have come after 20";
-  EXPECT_EQ(ask(12), Answer::there);
+  EXPECT_EQ(ask(12), Answer::kept);
 }
 
 TEST_F(FragmentBookTest, WhatComesBehindTheLineIsKeptAndCounted) {
   for (std::uint64_t id = 10; id < 16; ++id) take(id);
   EXPECT_EQ(ask(9), Answer::lost);
-  EXPECT_EQ(take(9), Taken::kept);
+  EXPECT_EQ(take(9), Outcome::kept);
   EXPECT_EQ(counts().late, 1u);
-  EXPECT_EQ(ask(9), Answer::there);
+  EXPECT_EQ(ask(9), Answer::kept);
 }
 
 TEST_F(FragmentBookTest, AnEventCounterResetIsNoGap) {
@@ -237,10 +237,10 @@ TEST_F(FragmentBookTest, IdsWhoseLowerHalvesAreTheSameAreDifferentEvents) {
   book_.advance(100 * kMs);
   EXPECT_EQ(ask(0xff000004), Answer::lost);
   EXPECT_EQ(ask(0x100000000), Answer::pending) << "the next epoch";
-  EXPECT_EQ(take(0x1ff000005, 100 * kMs), Taken::kept) << "the reset counter wrapped";
+  EXPECT_EQ(take(0x1ff000005, 100 * kMs), Outcome::kept) << "the reset counter wrapped";
   EXPECT_EQ(counts().duplicates, 0u);
   clear(0xff000005, 100 * kMs);
-  EXPECT_EQ(ask(0x1ff000005), Answer::there);
+  EXPECT_EQ(ask(0x1ff000005), Answer::kept);
   book_.advance(200 * kMs);
   EXPECT_EQ(ask(0x100000000), Answer::lost);
   EXPECT_EQ(ask(0x1ff000006), Answer::pending);
@@ -256,12 +256,12 @@ TEST(FragmentBookWraps, AHundredThousandEventsAreHeldOverAWrapOf24AndOf32Bits) {
     for (std::uint64_t id = first; id < first + kHeld; ++id) {
       FragmentPtr fragment = pool.make(id);
       fragment->l1id = ids.l1id(0, static_cast<std::int64_t>(id));  // ids in headers are narrow: a wrapped id looks old
-      ASSERT_EQ(book.take(fragment, 0), Taken::kept) << id;
+      ASSERT_EQ(book.keep(fragment, 0), Outcome::kept) << id;
     }
     EXPECT_EQ(book.counts().late, 0u) << bits;
     EXPECT_EQ(book.find(first + kHeld).answer, Answer::pending);
     for (std::uint64_t id = first; id < first + kHeld; ++id) {
-      ASSERT_EQ(book.find(id).answer, Answer::there) << id;
+      ASSERT_EQ(book.find(id).answer, Answer::kept) << id;
       book.clear(id, 0);
       ASSERT_EQ(book.find(id).answer, Answer::lost) << id;
     }
@@ -279,40 +279,40 @@ TEST_F(BookOfAReadoutThatJoins, TakesTheFarmsIdsFromTheFirstThatItNames) {
   take(0x05000100);
   take(0x05000101);
   book_.align(kRounds + 0x050000f0);
-  EXPECT_EQ(ask(kRounds + 0x05000100), Answer::there);
+  EXPECT_EQ(ask(kRounds + 0x05000100), Answer::kept);
   EXPECT_EQ(book_.newest(), kRounds + 0x05000101);
   take(0x06000000);
-  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::there);
+  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::kept);
   clear(kRounds + 0x05000100);
   EXPECT_EQ(counts().cleared, 1u);
   std::vector<std::uint64_t> held;
   book_.for_each_id([&](std::uint64_t id) { held.push_back(id); });
   EXPECT_EQ(held, (std::vector<std::uint64_t>{kRounds + 0x05000101, kRounds + 0x06000000}));
   book_.align(0);
-  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::there) << "the first id decides";
+  EXPECT_EQ(ask(kRounds + 0x06000000), Answer::kept) << "the first id decides";
 }
 
 TEST_F(BookOfAReadoutThatJoins, IsToldBeforeItsFirstFragment) {
   book_.align(kRounds + 0xff000000);
   clear(kRounds + 0x1'00000001);
-  EXPECT_EQ(take(0), Taken::kept) << "the reset counter has just wrapped";
-  EXPECT_EQ(ask(kRounds + 0x1'00000000), Answer::there);
-  EXPECT_EQ(take(1), Taken::let_go) << "it was cleared early under the farm's id";
+  EXPECT_EQ(take(0), Outcome::kept) << "the reset counter has just wrapped";
+  EXPECT_EQ(ask(kRounds + 0x1'00000000), Answer::kept);
+  EXPECT_EQ(take(1), Outcome::let_go) << "it was cleared early under the farm's id";
 }
 
 TEST_F(BookOfAReadoutThatJoins, StaysAsItIsInARunThatItHasSeenFromTheBegin) {
   take(5);
   book_.align(100'000);
-  EXPECT_EQ(ask(5), Answer::there);
+  EXPECT_EQ(ask(5), Answer::kept);
   EXPECT_EQ(book_.offset(), 0u);
 }
 
 TEST_F(BookOfAReadoutThatJoins, WithoutAResetCounterItLacksWrapsOf24Bits) {
   FragmentBook book({.most_fragments = 8, .reorder_fragments = 4, .id_step = std::uint64_t{1} << 24});
   FragmentPtr fragment = make(0x000010);
-  book.take(fragment, 0);
+  book.keep(fragment, 0);
   book.align(0x06fffff0);
-  EXPECT_EQ(book.find(0x07000010).answer, Answer::there);
+  EXPECT_EQ(book.find(0x07000010).answer, Answer::kept);
 }
 
 TEST_F(BookOfAReadoutThatJoins, TheNewestPositionBeforeItsFirstFragmentCounts) {
@@ -320,16 +320,16 @@ TEST_F(BookOfAReadoutThatJoins, TheNewestPositionBeforeItsFirstFragmentCounts) {
   book.align(10);
   book.align(70'000);
   FragmentPtr fragment = make(70'002 - 65'536);
-  book.take(fragment, 0);
-  EXPECT_EQ(book.find(70'002).answer, Answer::there);
+  book.keep(fragment, 0);
+  EXPECT_EQ(book.find(70'002).answer, Answer::kept);
 }
 
 TEST_F(BookOfAReadoutThatJoins, Of16BitsItLacksRoundsOf65536) {
   FragmentBook book({.most_fragments = 8, .reorder_fragments = 4, .id_step = std::uint64_t{1} << 16});
   FragmentPtr fragment = make(0x10);
-  book.take(fragment, 0);
+  book.keep(fragment, 0);
   book.align(0x2fffe);
-  EXPECT_EQ(book.find(0x30010).answer, Answer::there);
+  EXPECT_EQ(book.find(0x30010).answer, Answer::kept);
 }
 
 // Fragments come out of order by up to 64. So ids of 8 bits do not show their round.
@@ -359,7 +359,7 @@ TEST_F(BookOfShortIds, OfAReadoutThatJoinedHaveNoPlace) {
   EXPECT_TRUE(short_.unplaced());
   EXPECT_EQ(ask_short(44), Answer::lost);
   EXPECT_FALSE(short_.first());
-  short_.alone();
+  short_.set_alone();
   EXPECT_EQ(ask_short(44), Answer::lost);
 }
 
@@ -369,7 +369,7 @@ TEST_F(BookOfShortIds, OfAReadoutThatBeginsWithTheRunAreRightHoweverSlowItIs) {
   take_short(1);
   EXPECT_EQ(ask_short(1), Answer::pending);
   short_.advance(kSettled);
-  EXPECT_EQ(ask_short(1), Answer::there);
+  EXPECT_EQ(ask_short(1), Answer::kept);
   EXPECT_EQ(short_.first(), 0u);
 }
 
@@ -384,19 +384,19 @@ TEST_F(BookOfShortIds, AreRightWhileTheFarmIsInItsFirstRound) {
   take_short(77);
   short_.advance(kSettled);
   short_.align(90, true);
-  EXPECT_EQ(ask_short(77), Answer::there);
+  EXPECT_EQ(ask_short(77), Answer::kept);
   short_.align(900, true);
-  EXPECT_EQ(ask_short(77), Answer::there) << "proven once";
+  EXPECT_EQ(ask_short(77), Answer::kept) << "proven once";
 }
 
 TEST_F(BookOfShortIds, AreRightAsLongAsTheFarmHasNoOthers) {
   take_short(77);
-  short_.alone();
+  short_.set_alone();
   EXPECT_EQ(ask_short(77), Answer::pending) << "others may not have told theirs";
   short_.advance(kSettled);
-  short_.alone();
+  short_.set_alone();
   short_.align(900);
-  EXPECT_EQ(ask_short(77), Answer::there) << "a node asks for one of its own";
+  EXPECT_EQ(ask_short(77), Answer::kept) << "a node asks for one of its own";
   short_.align(900, true);
   EXPECT_TRUE(short_.unplaced());
 }
@@ -407,23 +407,23 @@ TEST_F(BookOfShortIds, AreNotJudgedByTheIdOfOneRequest) {
   short_.align(std::uint64_t{1} << 40);
   EXPECT_FALSE(short_.unplaced());
   short_.align(90, true);
-  EXPECT_EQ(ask_short(77), Answer::there);
+  EXPECT_EQ(ask_short(77), Answer::kept);
 }
 
 // A readout that joins later takes its round from this one. Then it names a higher position.
 TEST_F(BookOfShortIds, StayRightWhereAnotherReadoutJoinsLater) {
   for (std::uint64_t id = 77; id < 400; ++id) take_short(id);
   short_.advance(kSettled);
-  short_.alone();
+  short_.set_alone();
   short_.align(401, true);
   EXPECT_FALSE(short_.unplaced());
-  EXPECT_EQ(ask_short(399), Answer::there);
+  EXPECT_EQ(ask_short(399), Answer::kept);
 }
 
 TEST_F(FragmentBookTest, WhenAllHaveComeTheRestIsLost) {
   take(1);
   book_.end();
-  EXPECT_EQ(ask(1), Answer::there);
+  EXPECT_EQ(ask(1), Answer::kept);
   EXPECT_EQ(ask(2), Answer::lost);
   clear(2);
   EXPECT_EQ(counts().cleared_again, 1u) << "nothing to wait for";
@@ -439,7 +439,7 @@ TEST_F(FragmentBookTest, WhatNoClearNamesIsGarbageWhenMuchYoungerOnesAreCleared)
   book_.advance(100'000 * kMs);
   EXPECT_EQ(counts().garbage, 1u);
   EXPECT_EQ(ask(1), Answer::lost);
-  EXPECT_EQ(ask(2), Answer::there);
+  EXPECT_EQ(ask(2), Answer::kept);
 }
 
 TEST_F(FragmentBookTest, AnEarlyClearIsForgottenAfterAWhileForIdsComeAgain) {
@@ -449,13 +449,13 @@ TEST_F(FragmentBookTest, AnEarlyClearIsForgottenAfterAWhileForIdsComeAgain) {
   book_.advance(1000 * kMs);
   EXPECT_EQ(ask(9), Answer::pending);
   EXPECT_EQ(counts().early_forgotten, 1u);
-  EXPECT_EQ(take(9, 1000 * kMs), Taken::kept);
+  EXPECT_EQ(take(9, 1000 * kMs), Outcome::kept);
 }
 
 TEST_F(FragmentBookTest, WhatIsLeftOverIsLetGoAndCounted) {
   for (std::uint64_t id = 0; id < 5; ++id) take(id);
   clear(2);
-  book_.let_all_go();
+  book_.release_all();
   EXPECT_EQ(counts().left_over, 4u);
   EXPECT_EQ(pool_.out(), 0u);
 }
@@ -473,29 +473,29 @@ class SlowBook {
  public:
   explicit SlowBook(const FragmentBook::Settings& settings) : settings_(settings) {}
 
-  Taken take(std::uint64_t id, std::uint64_t now_ns) {
+  Outcome take(std::uint64_t id, std::uint64_t now_ns) {
     const bool again = kept_.contains(id) || is_gone(id);
     const auto early = std::ranges::find(early_, id, &Early::id);
     const bool cleared = !again && early != early_.end();
-    if (!again && !cleared && kept_.size() == settings_.most_fragments) return Taken::full;
+    if (!again && !cleared && kept_.size() == settings_.most_fragments) return Outcome::full;
     if (!again && !cleared && behind(id)) ++counts.late;
     newest_ = came_.empty() ? id : std::max(newest_, id);
     came_.push_back({newest_, now_ns});
-    ++counts.taken;
-    if (again) return ++counts.duplicates, Taken::let_go;
+    ++counts.arrived;
+    if (again) return ++counts.duplicates, Outcome::let_go;
     if (cleared) {
       // The place in the ring stays occupied.
       early->used = true;
       early->id = kUsed;
       note_gone(id, now_ns);
-      return ++counts.cleared_early, Taken::let_go;
+      return ++counts.cleared_early, Outcome::let_go;
     }
     kept_[id] = {now_ns, ++arrivals_};
-    return Taken::kept;
+    return Outcome::kept;
   }
 
   Answer find(std::uint64_t id) const {
-    if (kept_.contains(id)) return Answer::there;
+    if (kept_.contains(id)) return Answer::kept;
     if (behind(id) || is_gone(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) return Answer::lost;
     return Answer::pending;
   }
@@ -604,7 +604,7 @@ TEST_F(FragmentBookTest, AgreesWithItsSlowTwin) {
           next = id == next ? next + 1 + (below(20) == 0 ? below(5) : 0) : next;
           if (below(200) == 0) next = ((next >> 24) + 1) << 24;
           FragmentPtr fragment = make(id);
-          ASSERT_EQ(book.take(fragment, now), twin.take(id, now)) << step;
+          ASSERT_EQ(book.keep(fragment, now), twin.keep(id, now)) << step;
           break;
         }
         case 2:
@@ -616,7 +616,7 @@ TEST_F(FragmentBookTest, AgreesWithItsSlowTwin) {
         }
         case 4:
           if (below(5) == 0) twin.outside = !twin.outside;
-          book.wait_outside(twin.outside);
+          book.set_waiting_outside(twin.outside);
           book.advance(now);
           twin.advance(now);
           break;
@@ -629,7 +629,7 @@ TEST_F(FragmentBookTest, AgreesWithItsSlowTwin) {
       ASSERT_EQ(pool_.out(), book.size());
     }
     const FragmentBook::Counts& counts = book.counts();
-    EXPECT_EQ(counts.taken, book.size() + counts.cleared + counts.cleared_early + counts.duplicates + counts.garbage);
+    EXPECT_EQ(counts.arrived, book.size() + counts.cleared + counts.cleared_early + counts.duplicates + counts.garbage);
     EXPECT_EQ(counts, twin.counts);
   }
 }

@@ -58,7 +58,7 @@ TEST_F(RetentionTest, TheFullestRobIsTheFill) {
   take(0, 0);
   EXPECT_EQ(retention_.fill(), 0.5);
   EXPECT_EQ(retention_.size(), 33u);
-  retention_.let_all_go();
+  retention_.release_all();
   EXPECT_EQ(retention_.counts().left_over, 33u);
   EXPECT_EQ(pool_.out(), 0u);
 }

@@ -12,11 +12,13 @@ namespace {
 // If fragments are kept for long, slices come back after they have left the caches. So the line that the same event needs a
 // few links later is prefetched. If the line is in the cache already, this costs one load.
 constexpr std::size_t kBytesAhead = 160;
-inline __attribute__((always_inline)) void ask_ahead(const std::byte* next) { __builtin_prefetch(next + kBytesAhead, 1); }
+inline __attribute__((always_inline)) void prefetch_ahead(const std::byte* next) {
+  __builtin_prefetch(next + kBytesAhead, 1);
+}
 
 // Updates the slot for one appended chunk; all kernels use it.
 inline __attribute__((always_inline)) void account(EventSlot& slot, std::byte* next, std::uint16_t bcid) {
-  ask_ahead(next);
+  prefetch_ahead(next);
   slot.write = next;
   slot.remaining -= 1;
   slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ bcid));

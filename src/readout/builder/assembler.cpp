@@ -9,9 +9,9 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr Sequence kPartsAhead = 16;  // number of events
-constexpr Sequence kSlicesAhead = 6;  // number of events
-constexpr Sequence kToldEvery = 32;   // number of events
+constexpr Sequence kPartsAhead = 16;    // number of events
+constexpr Sequence kSlicesAhead = 6;    // number of events
+constexpr Sequence kPublishEvery = 32;  // number of events
 
 }  // namespace
 
@@ -88,7 +88,7 @@ Sequence Assembler::passed_by_all() const {
 }
 
 // Peers wrote these parts and slices last, so they are prefetched before their turn.
-inline void Assembler::ask_ahead(Sequence sequence, Sequence end) const {
+inline void Assembler::prefetch(Sequence sequence, Sequence end) const {
   for (std::uint32_t i = 0; i < settings_.workers; ++i) {
     __builtin_prefetch(&parts_[i][(sequence + kPartsAhead) & mask_]);
     if (sequence + kSlicesAhead <= end) __builtin_prefetch(parts_[i][(sequence + kSlicesAhead) & mask_].slice);
@@ -104,14 +104,14 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
   while (passed_by_all() > assembled_.load(std::memory_order_relaxed) && !assembling_.exchange(true)) {
     const Sequence end = passed_by_all();
     for (Sequence sequence = assembled_.load(std::memory_order_relaxed) + 1; sequence <= end; ++sequence) {
-      ask_ahead(sequence, end);
+      prefetch(sequence, end);
       for (std::uint32_t i = 0; i < settings_.workers; ++i) {
         gathered_[i] = &parts_[i][sequence & mask_];
         gathered_absent_[i] = absent_[i].data() + (sequence & mask_) * 2 * absent_words(i);
       }
       assemble(worker, sequence, gathered_, gathered_absent_, held);
       // This is not done for each event: every store moves this cache line to the peers, which read it.
-      if (sequence % kToldEvery == 0 || sequence == end) assembled_.store(sequence, std::memory_order_release);
+      if (sequence % kPublishEvery == 0 || sequence == end) assembled_.store(sequence, std::memory_order_release);
     }
     assembling_.store(false);
   }
@@ -193,7 +193,7 @@ inline Assembler::Gathered Assembler::gather(BuiltFragment& fragment, std::span<
 
 void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
                       std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
-  BuiltFragment& fragment = *take_or_wait(*pools_[worker], held);
+  BuiltFragment& fragment = *acquire_or_wait(*pools_[worker], held);
   fragment.sequence = sequence;
   fragment.writable = true;
   fragment.chunks = 0;
@@ -328,7 +328,7 @@ void Assembler::reclaim(Fragment& fragment) noexcept {
   auto& built = static_cast<BuiltFragment&>(fragment);
   for (std::uint32_t i = 0; i < built.slice_count; ++i) give_back(built.slices[i]);
   built.slice_count = 0;
-  built.pool->give(&built);
+  built.pool->give_back(&built);
 }
 
 }  // namespace rodeo::readout

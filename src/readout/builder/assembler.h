@@ -98,7 +98,7 @@ class Assembler final : public FragmentOwner {
   void publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held);
 
   /// The number of events that this worker has published as passed and some peer has not.
-  std::uint64_t owed_to(std::uint32_t worker) const {
+  std::uint64_t events_owed(std::uint32_t worker) const {
     const Sequence passed = passed_[worker].sequence.load();
     return passed - std::min(passed, passed_by_all());
   }
@@ -140,7 +140,7 @@ class Assembler final : public FragmentOwner {
   void mark_bcids(BuiltFragment& fragment, bool listed);
   void note_misfit(std::uint32_t link_id, Sequence sequence);
   Sequence passed_by_all() const;
-  void ask_ahead(Sequence sequence, Sequence end) const;
+  void prefetch(Sequence sequence, Sequence end) const;
   static void sort_by_link(BuiltFragment& fragment);
 
   const Settings settings_;

@@ -32,13 +32,13 @@ void BuilderWorker::run() {
   base::Backoff patience;
   input_clock_ = equipment_.stream->clock_ns();
   for (;;) {
-    if (commanded_.load(std::memory_order_relaxed)) obey();
+    if (has_commands_.load(std::memory_order_relaxed)) apply_commands();
     if (gives_up()) [[unlikely]] {
-      give_input_up();
+      discard_input();
       break;
     }
     if (holds_back()) {
-      mark(WaitsFor::peers);
+      set_waits_for(WaitsFor::peers);
       patience.idle();
       continue;
     }
@@ -47,31 +47,31 @@ void BuilderWorker::run() {
     if (flow == Flow::ended) break;
     tick(flow);
     if (flow == Flow::more) {
-      mark(WaitsFor::nothing);
+      set_waits_for(WaitsFor::nothing);
       backoff.reset();
     } else {
-      mark(flow == Flow::full ? WaitsFor::pages : WaitsFor::data);
+      set_waits_for(flow == Flow::full ? WaitsFor::pages : WaitsFor::data);
       backoff.idle();
     }
   }
-  mark(WaitsFor::nothing);
+  set_waits_for(WaitsFor::nothing);
   for (ReaderTrack* const own : own_tracks_) own->end();
   finish();
-  mark(WaitsFor::nothing);
+  set_waits_for(WaitsFor::nothing);
   open_events_.set(0);
   cpu_.detach();
 }
 
 BuilderWorker::Flow BuilderWorker::poll_data() {
-  const bool gone_on = go_on();
+  const bool resumed_work = resume_parked();
   Page* page = nullptr;
   const PollStatus status = equipment_.stream->poll(page);
   if (status == PollStatus::end) return Flow::ended;
   poll_list();
-  if (status == PollStatus::full && let_go()) return Flow::more;
-  if (status != PollStatus::page) return gone_on ? Flow::more : status == PollStatus::full ? Flow::full : Flow::drained;
+  if (status == PollStatus::full && release_pages()) return Flow::more;
+  if (status != PollStatus::page) return resumed_work ? Flow::more : status == PollStatus::full ? Flow::full : Flow::drained;
   page_time_ns_ = base::steady_now_ns();
-  take_page(*page);
+  process_page(*page);
   return Flow::more;
 }
 
@@ -86,7 +86,7 @@ void BuilderWorker::tick(Flow flow) {
     event_clock_ += std::min(passed, std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000));
   }
   if (flow != Flow::full) full_at_ns_ = 0;
-  look(drained);
+  check_events(drained);
 }
 
 std::uint64_t BuilderWorker::input_time() {
@@ -110,23 +110,23 @@ std::uint64_t BuilderWorker::time_while_full() {
 
 // Counts the remaining data until the stream ends, so that the sums are right. An input that brings nothing for a second has
 // no more data. Then the arrived parts of open chunks are counted, too.
-void BuilderWorker::give_input_up() {
+void BuilderWorker::discard_input() {
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   given_up_ = true;
-  let_all_go();
+  release_all_pages();
   base::Backoff backoff;
-  std::uint64_t heard_ns = base::steady_now_ns();
+  std::uint64_t page_ns = base::steady_now_ns();
   for (;;) {
     Page* page = nullptr;
     const PollStatus status = equipment_.stream->poll(page);
     if (status == PollStatus::end) return;
     if (status == PollStatus::page) {
-      take_page(*page);
-      heard_ns = base::steady_now_ns();
+      process_page(*page);
+      page_ns = base::steady_now_ns();
       backoff.reset();
-    } else if (base::steady_now_ns() - heard_ns >= kPatienceNs) {
+    } else if (base::steady_now_ns() - page_ns >= kPatienceNs) {
       if (equipment_.joined == nullptr || !equipment_.joined->give_up()) return;
-      heard_ns = base::steady_now_ns();
+      page_ns = base::steady_now_ns();
     } else {
       backoff.idle();
     }
@@ -142,7 +142,7 @@ FragmentBuilder::Worker BuilderWorker::worker_status() const {
   return out;
 }
 
-std::uint64_t BuilderWorker::receive(const ChunkRun& run) {
+std::uint64_t BuilderWorker::count_received(const ChunkRun& run) {
   const std::uint64_t bytes = bytes_of(run, 0, run.count);
   link_counters_[run.link].chunks.add(run.count);
   counters_.add(WorkerCounter::received_bytes, bytes);
@@ -160,20 +160,20 @@ ChunkBytes BuilderWorker::chunk_bytes() const {
   return bytes;
 }
 
-void BuilderWorker::lose(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes) {
+void BuilderWorker::count_lost(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes) {
   lost_.add(reason, chunks);
   lost_bytes_.add(reason, bytes);
   link_counters_[link].bad.add(chunks);
 }
 
-void BuilderWorker::lose(const ChunkView& chunk, Verdict verdict) {
-  if (given_up_ && verdict == Verdict::out_of_sequence) return lose(chunk, LostCounter::given_up);
+void BuilderWorker::count_lost(const ChunkView& chunk, Verdict verdict) {
+  if (given_up_ && verdict == Verdict::out_of_sequence) return count_lost(chunk, LostCounter::given_up);
   switch (verdict) {
     case Verdict::accept:
-    case Verdict::late: return lose(chunk, LostCounter::late);
-    case Verdict::duplicate: return lose(chunk, LostCounter::duplicate);
-    case Verdict::out_of_sequence: return lose(chunk, LostCounter::out_of_sequence);
-    case Verdict::not_listed: return lose(chunk, LostCounter::not_listed);
+    case Verdict::late: return count_lost(chunk, LostCounter::late);
+    case Verdict::duplicate: return count_lost(chunk, LostCounter::duplicate);
+    case Verdict::out_of_sequence: return count_lost(chunk, LostCounter::out_of_sequence);
+    case Verdict::not_listed: return count_lost(chunk, LostCounter::not_listed);
   }
 }
 
@@ -216,7 +216,7 @@ void BuilderWorker::wait_for_others() {
   // Two readers cannot wait for each other, because one of them has reached this clock.
   const std::uint64_t clock = *quiet_until();
   base::Backoff backoff;
-  mark(WaitsFor::peers);
+  set_waits_for(WaitsFor::peers);
   std::uint64_t clocks = tracks_->sum_of_clocks();
   std::uint64_t since = base::steady_now_ns();
   while (!tracks_->all_read_to(clock) && !gives_up() && base::steady_now_ns() - since < kPatienceNs) {
@@ -224,7 +224,7 @@ void BuilderWorker::wait_for_others() {
     if (std::exchange(clocks, tracks_->sum_of_clocks()) == clocks) continue;
     since = base::steady_now_ns();
   }
-  mark(WaitsFor::nothing);
+  set_waits_for(WaitsFor::nothing);
 }
 
 bool BuilderWorker::trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type) {
@@ -237,19 +237,19 @@ bool BuilderWorker::trigger_type(std::size_t link, std::span<const std::byte> ch
   }
 }
 
-void BuilderWorker::wait(const ChunkView& chunk) {
-  if (!waiting_.push(chunk)) lose(chunk, LostCounter::out_of_sequence);
+void BuilderWorker::add_waiting(const ChunkView& chunk) {
+  if (!waiting_.push(chunk)) count_lost(chunk, LostCounter::out_of_sequence);
 }
 
 void BuilderWorker::command(std::size_t link, LinkState state) {
   const std::lock_guard lock(command_mutex_);
   commands_.emplace_back(link, state);
-  commanded_.store(true, std::memory_order_release);
+  has_commands_.store(true, std::memory_order_release);
 }
 
-void BuilderWorker::obey() {
+void BuilderWorker::apply_commands() {
   const std::lock_guard lock(command_mutex_);
-  commanded_.store(false, std::memory_order_relaxed);
+  has_commands_.store(false, std::memory_order_relaxed);
   for (const auto& [link, state] : commands_) {
     const bool removed = state == LinkState::removed;
     if (link_counters_[link].removed.get() == removed) continue;

@@ -73,36 +73,36 @@ class BuilderWorker {
   /// True while this worker should not read further.
   virtual bool holds_back() { return false; }
   /// Continues with parked data; true if it made progress.
-  virtual bool go_on() { return false; }
+  virtual bool resume_parked() { return false; }
   /// True if waiting chunks keep more pages of the input than consumers do. Without free pages, no data arrive before time
   /// has decided on these chunks.
   virtual bool keeps_input() const { return false; }
   /// Called when the input waits for pages. True if this worker has released some that it kept.
-  virtual bool let_go() { return false; }
+  virtual bool release_pages() { return false; }
   /// Builds from a page and drops it.
-  virtual void take_page(Page& page) = 0;
+  virtual void process_page(Page& page) = 0;
   /// Reads the trigger's own list while there is room for its entries.
   virtual void poll_list() = 0;
   /// Called after each page, and while there is no page: closes events that are complete or overdue.
-  virtual void look(bool drained) = 0;
+  virtual void check_events(bool drained) = 0;
   virtual void set_removed(std::size_t link, bool removed) = 0;
   /// Called after give_up(): returns the pages of the input that this worker keeps.
-  virtual void let_all_go() = 0;
+  virtual void release_all_pages() = 0;
   /// Called when the stream has ended.
   virtual void finish() = 0;
 
-  void lose(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes);
-  void lose(const ChunkView& chunk, LostCounter reason) { lose(chunk.link, reason, 1, chunk.size); }
+  void count_lost(std::size_t link, LostCounter reason, std::uint64_t chunks, std::uint64_t bytes);
+  void count_lost(const ChunkView& chunk, LostCounter reason) { count_lost(chunk.link, reason, 1, chunk.size); }
   /// Counts a chunk that was refused, by its verdict.
-  void lose(const ChunkView& chunk, Verdict verdict);
+  void count_lost(const ChunkView& chunk, Verdict verdict);
   /// Counts the chunks of a run that the input has handed over; returns their bytes.
-  std::uint64_t receive(const ChunkRun& run);
+  std::uint64_t count_received(const ChunkRun& run);
   /// Counts and logs the sequencer's findings about a link's place.
   void on_place_change(std::size_t link, const PlaceChange& change);
   /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
   bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Appends a chunk to the waiting chunks of its link.
-  void wait(const ChunkView& chunk);
+  void add_waiting(const ChunkView& chunk);
   /// Adds one of this worker's readers to the readers of the process. They show each other the places of links after a
   /// silence. Call it before run().
   ReaderTrack& add_track(ReaderTracks& tracks, std::uint64_t spacing);
@@ -118,7 +118,7 @@ class BuilderWorker {
   /// True if give_up() was called.
   bool gives_up() const { return give_up_requested_.load(std::memory_order_acquire); }
   /// Sets what this worker waits for.
-  void mark(WaitsFor what) { waits_for_.store(what, std::memory_order_relaxed); }
+  void set_waits_for(WaitsFor what) { waits_for_.store(what, std::memory_order_relaxed); }
 
   const Settings settings_;
   const std::vector<BuilderLink> builder_links_;
@@ -149,8 +149,8 @@ class BuilderWorker {
   void tick(Flow flow);
   std::uint64_t input_time();
   std::uint64_t time_while_full();
-  void give_input_up();
-  void obey();
+  void discard_input();
+  void apply_commands();
 
   const ReaderTracks* tracks_ = nullptr;  // the readers of the process; null: no others
   std::vector<ReaderTrack*> own_tracks_;
@@ -161,7 +161,7 @@ class BuilderWorker {
   std::atomic<bool> give_up_requested_{false};
   std::mutex command_mutex_;
   std::vector<std::pair<std::size_t, LinkState>> commands_;
-  std::atomic<bool> commanded_{false};
+  std::atomic<bool> has_commands_{false};
   base::ThreadCpu cpu_;
 };
 

@@ -60,7 +60,7 @@ void EventWindow::wait_for_room(std::uint64_t room, const Ready& ready) {
   held_.store(true, std::memory_order_relaxed);
   base::Backoff backoff;
   do {
-    host_.set_waiting(2 * assembler_.owed_to(settings_.worker) >= room ? Sequencer::kRoom : Sequencer::kConsumers);
+    host_.set_waiting(2 * assembler_.events_owed(settings_.worker) >= room ? Sequencer::kRoom : Sequencer::kConsumers);
     backoff.idle();
   } while (!ready());
   held_.store(false, std::memory_order_relaxed);
@@ -110,7 +110,7 @@ bool EventWindow::append_one(Sequence sequence, const GbtLink& link, std::span<c
   auto header = std::bit_cast<ChunkHeader>(link.header);
   header.felix_status = felix_status;
   header.rodeo_status = rodeo_status;
-  if (slot.write == nullptr) flags |= host_.name(sequence, link, chunk, event);
+  if (slot.write == nullptr) flags |= host_.fill_event(sequence, link, chunk, event);
   SliceStore::Outcome outcome;
   std::size_t fits = chunk.size();
   while ((outcome = store_->append(slot, event, header, chunk, fits)) == SliceStore::Outcome::no_buffer) {
@@ -126,7 +126,7 @@ bool EventWindow::append_one(Sequence sequence, const GbtLink& link, std::span<c
     slot.missing += 1;
     return false;
   }
-  if (outcome == SliceStore::Outcome::truncated) host_.cut(chunk.size() - fits);
+  if (outcome == SliceStore::Outcome::truncated) host_.on_cut(chunk.size() - fits);
   if ((slot.flags & slot_flag::kBcidKnown) == 0) {
     slot.bcid = bcid;
     slot.flags |= slot_flag::kBcidKnown;

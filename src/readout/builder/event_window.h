@@ -27,9 +27,10 @@ namespace rodeo::readout {
 class EventWindowHost {
  public:
   /// Fills in the data of an event from its first chunk, which belongs to this link; returns slot flags.
-  virtual std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) = 0;
+  virtual std::uint16_t fill_event(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk,
+                                   OpenEvent& event) = 0;
   /// Reports that this many bytes of a chunk in an event had no room.
-  virtual void cut(std::size_t bytes) = 0;
+  virtual void on_cut(std::size_t bytes) = 0;
   /// Says what the worker waits for: memory in consumers' hands (Sequencer::kConsumers), or peers that have not passed its
   /// events (kRoom). Those peers must not wait for this worker then. kNothing: it works.
   virtual void set_waiting(std::size_t with) = 0;

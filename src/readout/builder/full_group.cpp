@@ -35,10 +35,10 @@ TriggerEntries::Entry FullGroup::entry_of(Sequence sequence) const {
   return listed() && sequence < entries.end() ? entries.at(sequence) : TriggerEntries::Entry{};
 }
 
-void FullGroup::note(Sequence sequence) {
+void FullGroup::add_event(Sequence sequence) {
   const Segment& segment = segment_of(sequence);
-  const auto of_segment = [&](const Stretch& known) { return known.base == segment.base && known.last != 0; };
-  const auto known = std::find_if(stretches_.begin(), stretches_.end(), of_segment);
+  const auto is_of_segment = [&](const Stretch& known) { return known.base == segment.base && known.last != 0; };
+  const auto known = std::find_if(stretches_.begin(), stretches_.end(), is_of_segment);
   if (known != stretches_.end()) {
     known->last = std::max(known->last, sequence);
     return;

@@ -33,7 +33,7 @@ class FullGroup {
   TriggerEntries::Entry entry_of(Sequence sequence) const;
 
   /// Notes that a chunk of this event has arrived.
-  void note(Sequence sequence);
+  void add_event(Sequence sequence);
   /// An event without chunks exists if the list has it or, without a list, if a later event of its segment has arrived.
   bool is_event(Sequence sequence) const;
 
@@ -56,12 +56,12 @@ class FullGroup {
   std::unique_ptr<LinkSequence[]> links;
   std::vector<std::uint32_t> link_ids;  ///< link ids of the group's links; the owner fills the list
   bool begun = false;
-  std::uint64_t version = 0;    ///< version of the sequencer at the last look at waiting chunks
-  std::uint64_t looked_at = 0;  ///< event clock at that look
-  Sequence gap_at = 0;          ///< the oldest gap at the last look at the clock
-  Sequence gap_head = 0;        ///< the newest event at that look
-  std::uint64_t gap_since = 0;  ///< event clock at which gap_at became the oldest gap
-  Sequence list_end = 0;        ///< end of the list at that look
+  std::uint64_t version = 0;      ///< version of the sequencer at the last look at waiting chunks
+  std::uint64_t rejudged_at = 0;  ///< event clock at that look
+  Sequence gap_at = 0;            ///< the oldest gap at the last look at the clock
+  Sequence gap_head = 0;          ///< the newest event at that look
+  std::uint64_t gap_since = 0;    ///< event clock at which gap_at became the oldest gap
+  Sequence list_end = 0;          ///< end of the list at that look
   std::uint64_t listed_at = 0;
   base::Gauge<std::uint64_t> built;
   std::atomic<std::uint64_t> first_event{~std::uint64_t{0}};  ///< global id of the first event

@@ -10,7 +10,7 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr std::size_t kAskedBytes = 256;
+constexpr std::size_t kPrefetchBytes = 256;
 // When pages run out, chunks wait until the list has not moved for this many time-outs. The events of a silent group are
 // opened after one time-out, and closed after two.
 constexpr std::uint64_t kListPatience = 8;
@@ -62,9 +62,9 @@ void FullWorker::share(ReaderTracks& tracks) {
 
 // ---- chunks
 
-void FullWorker::take_page(Page& page) {
+void FullWorker::process_page(Page& page) {
   copying_ = full_.copies != 0 && equipment_.stream->memory_fill() > full_.copy_above;
-  fed_at_ = event_clock_;
+  last_page_at_ = event_clock_;
   const std::uint64_t clock = equipment_.stream->clock_ns();
   bool after_silence = false;
   for (const auto& group : groups_) after_silence |= group->sequencer.begin_page(0, clock, quiet_until());
@@ -72,43 +72,44 @@ void FullWorker::take_page(Page& page) {
   for (const ChunkRun& run : page.runs) {
     // The hardware prefetches within a chunk; this prefetches the first lines of the next chunk.
     const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
-    for (std::size_t at = 0; at < kAskedBytes; at += base::kCacheLine) __builtin_prefetch(next + at);
+    for (std::size_t at = 0; at < kPrefetchBytes; at += base::kCacheLine) __builtin_prefetch(next + at);
     process_run(page, run);
   }
   page.drop();
 }
 
 void FullWorker::process_run(Page& page, const ChunkRun& run) {
-  const std::uint64_t bytes = receive(run);
+  const std::uint64_t bytes = count_received(run);
   if (link_counters_[run.link].removed.get()) {
-    lose(run.link, LostCounter::link_removed, run.count, bytes);
+    count_lost(run.link, LostCounter::link_removed, run.count, bytes);
     return;
   }
   if (given_up_) [[unlikely]]
-    return lose(run.link, LostCounter::given_up, run.count, bytes);
+    return count_lost(run.link, LostCounter::given_up, run.count, bytes);
   const LinkPlace& place = places_[run.link];
   LinkSequence& link = place.group->links[place.place];
   const Sequence before = link.position();
   link.begin_block(std::uint64_t{run.count} * link.stride);
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
-    const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
+    const auto [asked, got, good, lost] =
+        extract_and_check(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
     // The good chunks and, if there is one, the corrupt chunk after them.
-    const std::uint32_t taken = std::min(got, good + 1);
-    for (std::uint32_t i = 0; i < taken; ++i) {
+    const std::uint32_t usable = std::min(got, good + 1);
+    for (std::uint32_t i = 0; i < usable; ++i) {
       const std::uint8_t rodeo_status = i == good ? chunk_flag::kCorrupt : 0;
-      handle(view_of(run, at + i, ids_[i], bcids_[i], rodeo_status, &page));
+      handle_chunk(view_of(run, at + i, ids_[i], bcids_[i], rodeo_status, &page));
     }
-    at += taken;
-    if (got < asked && taken == got) {
-      lose(run.link, lost, 1, run.chunk(at).size());
+    at += usable;
+    if (got < asked && usable == got) {
+      count_lost(run.link, lost, 1, run.chunk(at).size());
       ++at;
     }
   }
   link.end_block(before);
 }
 
-void FullWorker::handle(const ChunkView& chunk) {
+void FullWorker::handle_chunk(const ChunkView& chunk) {
   const LinkPlace& place = places_[chunk.link];
   Group& group = *place.group;
   LinkSequence& link = group.links[place.place];
@@ -121,14 +122,14 @@ void FullWorker::handle(const ChunkView& chunk) {
     deliver(group, next, chunk, 0);
     return;
   }
-  wait(chunk);
+  add_waiting(chunk);
   group.sequencer.offer(place.place, chunk.id, chunk.bcid, event_clock_, group.events.oldest(), decisions_);
-  apply(chunk.link);
-  if (group.sequencer.version() != group.version) settle(group);
+  apply_decisions(chunk.link);
+  if (group.sequencer.version() != group.version) rejudge(group);
 }
 
 // Carries out the decisions on a link's waiting chunks.
-void FullWorker::apply(std::size_t position) {
+void FullWorker::apply_decisions(std::size_t position) {
   Group& group = *places_[position].group;
   if (!group.begun && group.sequencer.begun()) {
     group.begun = true;
@@ -137,7 +138,7 @@ void FullWorker::apply(std::size_t position) {
   for (const Decision& decision : decisions_) {
     const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
     if (decision.verdict != Verdict::accept) {
-      lose(chunk, decision.verdict);
+      count_lost(chunk, decision.verdict);
     } else {
       if (decision.from != decision.sequence && decision.from != group.sequencer.run_first())
         counters_.add(WorkerCounter::resynchronised);
@@ -150,12 +151,12 @@ void FullWorker::apply(std::size_t position) {
   on_place_change(position, group.sequencer.take_place_change(places_[position].place));
 }
 
-void FullWorker::settle(Group& group) {
+void FullWorker::rejudge(Group& group) {
   group.version = group.sequencer.version();
-  group.looked_at = event_clock_;
+  group.rejudged_at = event_clock_;
   for (std::size_t place = 0; place < group.members.size(); ++place) {
     group.sequencer.rejudge(place, event_clock_, group.events.oldest(), decisions_);
-    apply(group.members[place]);
+    apply_decisions(group.members[place]);
   }
 }
 
@@ -163,15 +164,15 @@ void FullWorker::settle(Group& group) {
 void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
   const std::size_t place = places_[chunk.link].place;
   if (sequence < group.events.oldest())
-    return lose(chunk, group.events.has_arrived(sequence) ? LostCounter::duplicate : LostCounter::late);
-  if (group.events.has_arrived(sequence)) return lose(chunk, LostCounter::duplicate);
-  while (group.events.is_beyond(sequence)) give_up(group, group.events.oldest() + 1, slot_flag::kRingFull);
-  group.note(sequence);
+    return count_lost(chunk, group.events.has_arrived(sequence) ? LostCounter::duplicate : LostCounter::late);
+  if (group.events.has_arrived(sequence)) return count_lost(chunk, LostCounter::duplicate);
+  while (group.events.is_beyond(sequence)) close_gaps(group, group.events.oldest() + 1, slot_flag::kRingFull);
+  group.add_event(sequence);
   const bool strays = group.turns.is_stray(place, sequence);
   if (strays && group.keep_stray(sequence, chunk)) return;
-  if (strays) return lose(chunk, LostCounter::out_of_sequence);
+  if (strays) return count_lost(chunk, LostCounter::out_of_sequence);
   if (const auto stray = group.take_stray(sequence)) {
-    lose(*stray, LostCounter::out_of_sequence);
+    count_lost(*stray, LostCounter::out_of_sequence);
     stray->page->drop();
   }
   group.events.add(sequence);
@@ -180,7 +181,7 @@ void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk
 
 // Gives up the gaps below `bound`: a chunk that strayed into a gap is built and flagged; an event without a chunk is built
 // empty.
-void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
+void FullWorker::close_gaps(Group& group, Sequence bound, std::uint32_t reason) {
   if (bound > group.events.head()) group.events.raise(bound);
   while (group.events.has_gap() && group.events.oldest() < bound) {
     const Sequence sequence = group.events.oldest();
@@ -198,7 +199,7 @@ void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
 // ---- fragments
 
 FullFragment& FullWorker::make_fragment(Group& group, Sequence sequence) {
-  FullFragment& fragment = *take_or_wait(pool_, held_);
+  FullFragment& fragment = *acquire_or_wait(pool_, held_);
   fragment.sequence = sequence;
   const Segment& segment = group.segment_of(sequence);
   fragment.l1id = segment.l1id(sequence);
@@ -291,14 +292,14 @@ void FullWorker::push(Group& group, FullFragment& fragment, std::uint32_t flags)
 void FullWorker::reclaim(Fragment& fragment) noexcept {
   auto& full = static_cast<FullFragment&>(fragment);
   if (full.page != nullptr) full.page->drop();
-  full.pool->give(&full);
+  full.pool->give_back(&full);
 }
 
 // ---- the trigger's list, the clock and the end
 
 void FullWorker::poll_list() {
   if (list_ == nullptr) return;
-  mark(WaitsFor::trigger_list);
+  set_waits_for(WaitsFor::trigger_list);
   const auto room = [](const auto& group) { return group->sequencer.has_room(group->oldest()); };
   bool any = false;
   for (bool more = true; more;) {
@@ -307,37 +308,37 @@ void FullWorker::poll_list() {
     for (; read < unread.size() && std::all_of(groups_.begin(), groups_.end(), room); ++read) {
       for (const auto& group : groups_) group->sequencer.announce(unread[read], event_clock_, group->oldest());
     }
-    list_->take(settings_.index, read);
+    list_->consume(settings_.index, read);
     any = any || read != 0;
     more = read != 0 && read == unread.size();
   }
-  mark(WaitsFor::nothing);
-  if (any) list_moved_at_ = event_clock_;
+  set_waits_for(WaitsFor::nothing);
+  if (any) list_progress_at_ = event_clock_;
   page_time_ns_ = base::steady_now_ns();
   const bool held = !list_->unread(settings_.index).empty();
   for (const auto& group : groups_) {
     group->sequencer.set_list_held(held);
     if (any)
-      settle(*group);
+      rejudge(*group);
     else
       group->sequencer.judge_overdue_entry(event_clock_);
   }
 }
 
 // The number of chunks whose event is not known yet. Each of them keeps a page of the input.
-std::size_t FullWorker::kept() const {
-  std::size_t kept = waiting_.total();
-  for (const auto& group : groups_) kept += group->strays();
-  return kept;
+std::size_t FullWorker::kept_pages() const {
+  std::size_t kept_pages = waiting_.total();
+  for (const auto& group : groups_) kept_pages += group->strays();
+  return kept_pages;
 }
 
-bool FullWorker::keeps_input() const { return kept() > pool_.in_use(); }
+bool FullWorker::keeps_input() const { return kept_pages() > pool_.in_use(); }
 
 // If waiting chunks keep more of the input's memory than fragments do, no data will arrive that decide on them. Then the
 // link with most waiting chunks loses its oldest one, unless there are more strays. With the list, a group may wait for
 // itself: its chunks keep its oldest event open, so the list cannot advance. Then its oldest chunk is given up. If the list
 // waits for another group, or has no more entries, time decides (tick()); after many time-outs a chunk is given up, too.
-bool FullWorker::let_go() {
+bool FullWorker::release_pages() {
   if (!keeps_input()) return false;
   const auto waits_for_itself = [&](const Group& group) { return !group.sequencer.has_room(group.oldest()); };
   std::optional<LinkIndex> most;
@@ -349,33 +350,33 @@ bool FullWorker::let_go() {
     more(most, static_cast<LinkIndex>(link));
     if (list_ != nullptr && waits_for_itself(*places_[link].group)) more(most_of_itself, static_cast<LinkIndex>(link));
   }
-  const bool list_may_tell = event_clock_ < list_moved_at_ + kListPatience * settings_.timeout_ns;
-  if (list_ != nullptr && !most_of_itself && list_may_tell) return false;
-  Group& astray = **std::ranges::max_element(groups_, {}, [](const auto& group) { return group->strays(); });
-  if (!most_of_itself && astray.strays() > (most ? waiting_.size(*most) : 0)) {
-    const ChunkView stray = astray.last_stray();
-    lose(stray, LostCounter::out_of_sequence);
+  const bool list_may_decide = event_clock_ < list_progress_at_ + kListPatience * settings_.timeout_ns;
+  if (list_ != nullptr && !most_of_itself && list_may_decide) return false;
+  Group& strayed_group = **std::ranges::max_element(groups_, {}, [](const auto& group) { return group->strays(); });
+  if (!most_of_itself && strayed_group.strays() > (most ? waiting_.size(*most) : 0)) {
+    const ChunkView stray = strayed_group.last_stray();
+    count_lost(stray, LostCounter::out_of_sequence);
     stray.page->drop();
     return true;
   }
   const LinkIndex ends = most_of_itself ? *most_of_itself : *most;
   Group& group = *places_[ends].group;
   group.sequencer.end_oldest(places_[ends].place, decisions_);
-  apply(ends);
-  settle(group);  // later chunks may be decidable now
+  apply_decisions(ends);
+  rejudge(group);  // later chunks may be decidable now
   return true;
 }
 
-void FullWorker::let_all_go() {
+void FullWorker::release_all_pages() {
   for (const auto& each : groups_) {
     Group& group = *each;
     for (std::size_t place = 0; place < group.members.size(); ++place) {
       group.sequencer.give_up(place, decisions_);
-      apply(group.members[place]);
+      apply_decisions(group.members[place]);
     }
     while (group.strays() != 0) {
       const ChunkView stray = group.last_stray();
-      lose(stray, LostCounter::given_up);
+      count_lost(stray, LostCounter::given_up);
       stray.page->drop();
     }
   }
@@ -383,29 +384,30 @@ void FullWorker::let_all_go() {
 
 // Gaps age on the event clock, as in GBT mode. If the input's memory is used up and no data have arrived for two time-outs,
 // time cannot decide on the waiting chunks any more: those that keep the memory are given up.
-void FullWorker::look(bool drained) {
-  if (drained && event_clock_ >= fed_at_ + 2 * settings_.timeout_ns && equipment_.stream->memory_fill() > full_.copy_above)
-    let_go();
+void FullWorker::check_events(bool drained) {
+  if (drained && event_clock_ >= last_page_at_ + 2 * settings_.timeout_ns &&
+      equipment_.stream->memory_fill() > full_.copy_above)
+    release_pages();
   std::uint64_t open = 0;
   for (const auto& each : groups_) {
     Group& group = *each;
     if (drained) group.sequencer.pace(0).fade_skew();
     group.sequencer.end_page(0, equipment_.stream->clock_ns(), this->drained());
     if (drained &&
-        (group.sequencer.version() != group.version || event_clock_ >= group.looked_at + settings_.timeout_ns / 8))
-      settle(group);
+        (group.sequencer.version() != group.version || event_clock_ >= group.rejudged_at + settings_.timeout_ns / 8))
+      rejudge(group);
     if (!group.begun) continue;
     if (drained && group.listed()) open_listed(group);
     if (!group.events.has_gap()) continue;
     page_time_ns_ = base::steady_now_ns();
-    give_up(group, group.passed_by_all(), 0);
+    close_gaps(group, group.passed_by_all(), 0);
     if (!group.events.has_gap()) continue;
     if (group.gap_at != group.events.oldest()) {
       group.gap_at = group.events.oldest();
       group.gap_head = group.events.head();
       group.gap_since = event_clock_;
     } else if (event_clock_ - group.gap_since >= settings_.timeout_ns) {
-      give_up(group, group.gap_head, slot_flag::kTimedOut);
+      close_gaps(group, group.gap_head, slot_flag::kTimedOut);
     }
     open += group.events.head() - group.events.oldest();
   }
@@ -437,20 +439,20 @@ void FullWorker::finish() {
         before = waiting_.total();
         for (std::size_t place = 0; place < group.members.size(); ++place) {
           group.sequencer.finish(place, event_clock_, group.events.oldest(), decisions_);
-          apply(group.members[place]);
+          apply_decisions(group.members[place]);
         }
       }
       for (std::size_t place = 0; all_listed && place < group.members.size(); ++place) {
         group.sequencer.give_up(place, decisions_);
-        apply(group.members[place]);
+        apply_decisions(group.members[place]);
       }
       const Sequence end = group.listed() && !given_up_ ? group.sequencer.trigger_entries().end() : group.events.head();
       while (group.begun && group.events.oldest() < std::max(end, group.events.head()))
-        give_up(group, std::min(std::max(end, group.events.head()), group.events.oldest() + group.events.size()),
-                slot_flag::kRunEnded);
+        close_gaps(group, std::min(std::max(end, group.events.head()), group.events.oldest() + group.events.size()),
+                   slot_flag::kRunEnded);
     }
   } while (!all_listed);
-  if (list_ != nullptr) list_->leave(settings_.index);
+  if (list_ != nullptr) list_->remove_reader(settings_.index);
 }
 
 void FullWorker::set_removed(std::size_t position, bool removed) {
@@ -459,7 +461,7 @@ void FullWorker::set_removed(std::size_t position, bool removed) {
   group.turns.set_removed(place.place, removed);
   if (removed) {
     group.sequencer.remove(place.place, decisions_);
-    apply(position);
+    apply_decisions(position);
   } else {
     group.sequencer.restore(place.place, group.events.head());
   }

@@ -69,21 +69,21 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
 
   void begin_thread() override { pool_.own(); }
   bool keeps_input() const override;
-  bool let_go() override;
-  void let_all_go() override;
-  void take_page(Page& page) override;
+  bool release_pages() override;
+  void release_all_pages() override;
+  void process_page(Page& page) override;
   void poll_list() override;
-  void look(bool drained) override;
+  void check_events(bool drained) override;
   void set_removed(std::size_t link, bool removed) override;
   void finish() override;
 
-  std::size_t kept() const;
+  std::size_t kept_pages() const;
   void process_run(Page& page, const ChunkRun& run);
-  void handle(const ChunkView& chunk);
-  void apply(std::size_t link);
-  void settle(Group& group);
+  void handle_chunk(const ChunkView& chunk);
+  void apply_decisions(std::size_t link);
+  void rejudge(Group& group);
   void deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags);
-  void give_up(Group& group, Sequence bound, std::uint32_t reason);
+  void close_gaps(Group& group, Sequence bound, std::uint32_t reason);
   void open_listed(Group& group);
   void build(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags);
   void build_empty(Group& group, Sequence sequence, std::uint32_t flags);
@@ -101,8 +101,8 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   RecyclePool<FullFragment> pool_;
   base::Arena copy_memory_;
   bool copying_ = false;
-  std::uint64_t fed_at_ = 0;         // event clock when the last page arrived
-  std::uint64_t list_moved_at_ = 0;  // event clock when the last entries of the list arrived
+  std::uint64_t last_page_at_ = 0;      // event clock when the last page arrived
+  std::uint64_t list_progress_at_ = 0;  // event clock when the last entries of the list arrived
   FragmentCounters fragment_counters_;
 };
 

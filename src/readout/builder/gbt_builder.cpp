@@ -148,7 +148,7 @@ void GbtBuilder::start() {
   } catch (...) {
     // Workers wait for the end of all peers, so the peers that never started must end here.
     for (std::size_t i = threads_.size(); i < workers_.size(); ++i) {
-      rob_->leave(i);
+      rob_->set_never_started(i);
       progress_[i].drained = progress_[i].ended = true;
     }
     throw;

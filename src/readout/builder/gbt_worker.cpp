@@ -12,16 +12,16 @@ namespace {
 
 // Another thread or a card has written the input's memory, and inputs place their runs one after the other. So this
 // prefetches memory a little way ahead, as much as the run covers. A prefetch beyond the page's end is harmless.
-inline void ask_ahead(const ChunkRun& run) {
+inline void prefetch_ahead(const ChunkRun& run) {
   constexpr std::size_t kAheadBytes = 4096;
-  constexpr std::size_t kMostAsked = 2048;  // the hardware prefetches longer runs by itself
+  constexpr std::size_t kMostPrefetched = 2048;  // the hardware prefetches longer runs by itself
   const std::size_t extent = run.entries == nullptr ? std::size_t{run.count} * run.stride : 0;
   const std::byte* at = run.data + kAheadBytes;
-  for (const std::byte* const end = at + std::min(extent, kMostAsked); at < end; at += base::kCacheLine)
+  for (const std::byte* const end = at + std::min(extent, kMostPrefetched); at < end; at += base::kCacheLine)
     __builtin_prefetch(at);
 }
 
-constexpr std::uint32_t kStraysTold = 16;  // chunks out of sequence in a row until the log names the link
+constexpr std::uint32_t kStraysToWarn = 16;  // chunks out of sequence in a row until the log names the link
 
 std::unique_ptr<GbtLink[]> make_links(std::span<const BuilderLink> links) {
   auto made = std::make_unique<GbtLink[]>(links.size());
@@ -62,14 +62,14 @@ void GbtWorker::begin_thread() {
 
 // ---- pages
 
-void GbtWorker::take_page(Page& page) {
+void GbtWorker::process_page(Page& page) {
   window_.set_clocks(event_clock_, page_time_ns_);
-  if (!rob_.sequencer.settings().listed) tell_read();
+  if (!rob_.sequencer.settings().listed) report_page_begin();
   if (balance_.several() && !page.runs.empty() && !given_up_) {
-    take(balance_.source_of(page), {.page = &page}, false);
+    process_up_to_limit(balance_.source_of(page), {.page = &page}, false);
   } else {
     for (const ChunkRun& run : page.runs) {
-      ask_ahead(run);
+      prefetch_ahead(run);
       process_run(run);
     }
     page.drop();
@@ -78,9 +78,9 @@ void GbtWorker::take_page(Page& page) {
 }
 
 void GbtWorker::end_page() {
-  if (waiting_.total() != 0) settle_all();
+  if (waiting_.total() != 0) rejudge_all();
   progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
-  window_.tell();
+  window_.publish_closed();
   open_events_.set(window_.open_events());
 }
 
@@ -90,17 +90,17 @@ bool GbtWorker::short_of_buffers() const {
 }
 
 // Takes the rest of a page up to the limit of its source, and parks what remains.
-bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced) {
+bool GbtWorker::process_up_to_limit(std::uint32_t source, SourceBalance::Place at, bool forced) {
   bool any = false;
   balance_.begin_page(source);
   for (; at.run < at.page->runs.size(); ++at.run, at.chunk = 0) {
     const ChunkRun& run = at.page->runs[at.run];
-    ask_ahead(run);
+    prefetch_ahead(run);
     while (at.chunk < run.count) {
       const std::uint32_t left = run.count - at.chunk;
-      std::uint32_t n = balance_.room(source, links_[run.link], left, short_of_buffers());
+      std::uint32_t n = balance_.allowance(source, links_[run.link], left, short_of_buffers());
       if (n == 0 && forced) n = std::min(left, kBatch);
-      if (waiting_.total() != 0) n = sources_may_tell(run.link) && !forced ? 0 : std::min(n, kBatch);
+      if (waiting_.total() != 0) n = sources_may_resolve(run.link) && !forced ? 0 : std::min(n, kBatch);
       if (n == 0) {
         balance_.park(source, at, event_clock_);
         set_waiting(Sequencer::kNothing);
@@ -129,10 +129,11 @@ bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced)
 }
 
 // Returns true if the worker could continue with a parked page.
-bool GbtWorker::go_on() {
+bool GbtWorker::resume_parked() {
   if (!balance_.parked()) return false;
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
-    if (const ChunkRun* const run = balance_.parked_run(source)) balance_.set_untold(source, sources_may_tell(run->link));
+    if (const ChunkRun* const run = balance_.parked_run(source))
+      balance_.set_waits_for_others(source, sources_may_resolve(run->link));
   }
   const auto resumed = balance_.resume(event_clock_, short_of_buffers());
   if (!resumed) return false;
@@ -144,13 +145,13 @@ bool GbtWorker::go_on() {
   poll_list();
   page_time_ns_ = base::steady_now_ns();
   window_.set_clocks(event_clock_, page_time_ns_);
-  const bool gone_on = take(resumed->source, resumed->place, resumed->forced);
+  const bool resumed_work = process_up_to_limit(resumed->source, resumed->place, resumed->forced);
   end_page();
-  return gone_on;
+  return resumed_work;
 }
 
 // Releases parked pages of the input; waiting chunks are copies, and stay.
-void GbtWorker::let_all_go() {
+void GbtWorker::release_all_pages() {
   while (const auto parked = balance_.resume_any()) {
     SourceBalance::Place at = parked->place;
     for (; at.run < at.page->runs.size(); ++at.run, at.chunk = 0) {
@@ -166,40 +167,41 @@ void GbtWorker::let_all_go() {
 
 void GbtWorker::process_run(const ChunkRun& run) {
   GbtLink& link = links_[run.link];
-  if (rob_.sequencer.version() != version_) settle_all();
-  const std::uint64_t bytes = receive(run);
+  if (rob_.sequencer.version() != version_) rejudge_all();
+  const std::uint64_t bytes = count_received(run);
   if (link.removed.load(std::memory_order_relaxed)) {
-    lose(run.link, LostCounter::link_removed, run.count, bytes);
+    count_lost(run.link, LostCounter::link_removed, run.count, bytes);
     return;
   }
   if (given_up_) [[unlikely]]
-    return lose(run.link, LostCounter::given_up, run.count, bytes);
+    return count_lost(run.link, LostCounter::given_up, run.count, bytes);
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence before = link.position();
   link.begin_block(run.count);
-  if (run.count == 1 && single_as_expected(link, run)) {
+  if (run.count == 1 && append_single_expected(link, run)) {
     link.end_block(before);
     window_.publish_ready();
     return;
   }
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
-    const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
+    const auto [asked, got, good, lost] =
+        extract_and_check(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
     for (std::uint32_t i = 0; i < good;) {
-      if (const std::uint32_t m = expected(link, i, good - i); m != 0) {
-        regular(link, run, at + i, m, &bcids_[i]);
+      if (const std::uint32_t m = count_expected(link, i, good - i); m != 0) {
+        append_expected(link, run, at + i, m, &bcids_[i]);
         i += m;
       } else {
-        single(link, run, at + i, i, false);
+        handle_single(link, run, at + i, i, false);
         ++i;
       }
     }
     at += good;
     if (good < got) {
-      single(link, run, at, good, true);
+      handle_single(link, run, at, good, true);
       ++at;
     } else if (got < asked) {
-      lose(run.link, lost, 1, run.chunk(at).size());
+      count_lost(run.link, lost, 1, run.chunk(at).size());
       ++at;
     }
   }
@@ -208,7 +210,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
 }
 
 // The number of newly extracted ids that are the expected ones of the link, so that they need no decision.
-std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const {
+std::uint32_t GbtWorker::count_expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const {
   const Sequence next = link.position();
   const Sequence end = std::min(link.end, window_.full());
   if (next >= end || link.has_lapsed(window_.oldest(), format_)) return 0;
@@ -217,7 +219,7 @@ std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std:
 }
 
 // Handles a single chunk with the expected id: does all that the general way would do.
-inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
+inline bool GbtWorker::append_single_expected(GbtLink& link, const ChunkRun& run) {
   const Sequence next = link.position();
   if (run.entries != nullptr || run.status != 0 || run.size < 16 || run.size >= kLongChunkBytes ||
       equipment_.checker != nullptr || next >= link.end || next < link.rejoin) {
@@ -235,21 +237,22 @@ inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
   return true;
 }
 
-void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
-                        const std::uint16_t* bcids) {
+void GbtWorker::append_expected(GbtLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
+                                const std::uint16_t* bcids) {
   Sequence sequence = link.position();
   window_.advance(sequence + n - 1);
   link.advance(n, format_);
   if (const Sequence bound = std::max(window_.oldest(), link.rejoin); sequence < bound) {
     const auto cut = static_cast<std::uint32_t>(std::min<Sequence>(n, bound - sequence));
-    lose(run.link, sequence < link.rejoin ? LostCounter::link_removed : LostCounter::late, cut, bytes_of(run, first, cut));
+    count_lost(run.link, sequence < link.rejoin ? LostCounter::link_removed : LostCounter::late, cut,
+               bytes_of(run, first, cut));
     sequence += cut;
     first += cut;
     bcids += cut;
     n -= cut;
     if (n == 0) return;
   }
-  named_ = {link.resets, link.rounds, link.base};
+  chunk_segment_ = {link.resets, link.rounds, link.base};
   if (run.entries == nullptr && run.status == 0 && run.size < kLongChunkBytes) {
     if (run.size != kernel_size_ || kernel_ == nullptr) {
       kernel_size_ = run.size;
@@ -264,7 +267,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
                         .first = sequence};
     const std::uint32_t appended = window_.append_run(job, run, first, kernel_);
     counters_.add(WorkerCounter::taken_bytes, std::uint64_t{appended} * run.size);
-    if (appended != n) lose(run.link, LostCounter::overflow, n - appended, std::uint64_t{n - appended} * run.size);
+    if (appended != n) count_lost(run.link, LostCounter::overflow, n - appended, std::uint64_t{n - appended} * run.size);
     return;
   }
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -273,27 +276,27 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
 }
 
 // Handles a chunk that needs a decision, or whose event cannot be built the fast way. `at`: index of its extracted id.
-void GbtWorker::single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t at, bool corrupt) {
+void GbtWorker::handle_single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t at, bool corrupt) {
   const ChunkView view = view_of(run, chunk, ids_[at], bcids_[at], corrupt ? chunk_flag::kCorrupt : std::uint8_t{0});
   wait_for_peers(run.link);
-  wait(view);
+  add_waiting(view);
   {
     const std::lock_guard lock(rob_.mutex);
     rob_.sequencer.offer(members_[run.link], view.id, view.bcid, event_clock_, oldest(), decisions_);
   }
-  apply(position_of(link));
+  apply_decisions(position_of(link));
 }
 
 // Carries out the decisions on a link's waiting chunks.
-void GbtWorker::apply(std::size_t position) {
+void GbtWorker::apply_decisions(std::size_t position) {
   GbtLink& link = links_[position];
   if (!window_.begun() && rob_.sequencer.begun()) begin_window();
   for (const Decision& decision : decisions_) {
     const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
     const Sequence sequence = decision.sequence;
     if (decision.verdict != Verdict::accept) {
-      if (!chunk.lost) lose(chunk, decision.verdict);
-      if (decision.verdict == Verdict::out_of_sequence && ++link.strays == kStraysTold) warn_of_strays(position);
+      if (!chunk.lost) count_lost(chunk, decision.verdict);
+      if (decision.verdict == Verdict::out_of_sequence && ++link.strays == kStraysToWarn) warn_of_strays(position);
       continue;
     }
     link.strays = 0;
@@ -307,11 +310,11 @@ void GbtWorker::apply(std::size_t position) {
     if (chunk.lost) {
       if (sequence >= window_.oldest() && sequence >= link.rejoin) window_.skip(sequence, sequence + 1);
     } else if (sequence < link.rejoin) {
-      lose(chunk, LostCounter::link_removed);
+      count_lost(chunk, LostCounter::link_removed);
     } else if (sequence < window_.oldest()) {
-      lose(chunk, LostCounter::late);  // the call that made room for the chunk has closed the event
+      count_lost(chunk, LostCounter::late);  // the call that made room for the chunk has closed the event
     } else {
-      named_ = {decision.resets, decision.rounds, decision.base};
+      chunk_segment_ = {decision.resets, decision.rounds, decision.base};
       if (decision.doubtful && !rob_.sequencer.settings().listed) {
         if (const auto turn = restarts_.turn())
           base::log_warning(
@@ -346,15 +349,15 @@ void GbtWorker::deliver(GbtLink& link, Sequence sequence, const ChunkView& chunk
   if (window_.append_one(sequence, link, chunk.bytes(), chunk.felix_status, rodeo_status, chunk.bcid, flags))
     counters_.add(WorkerCounter::taken_bytes, chunk.size);
   else
-    lose(chunk, LostCounter::overflow);
+    count_lost(chunk, LostCounter::overflow);
 }
 
 // Called when segments have begun, the list has advanced, or time has passed: waiting chunks may be decidable now.
-void GbtWorker::settle_all() {
+void GbtWorker::rejudge_all() {
   const std::uint64_t version = rob_.sequencer.version();
   const bool changed = version != version_;
   version_ = version;
-  looked_at_ = event_clock_;
+  rejudged_at_ = event_clock_;
   for (std::size_t i = 0; i < builder_links_.size(); ++i) {
     if (links_[i].removed.load(std::memory_order_relaxed)) continue;
     if (!changed && waiting_.size(static_cast<LinkIndex>(i)) == 0) continue;
@@ -362,7 +365,7 @@ void GbtWorker::settle_all() {
       const std::lock_guard lock(rob_.mutex);
       rob_.sequencer.rejudge(members_[i], event_clock_, oldest(), decisions_);
     }
-    apply(i);
+    apply_decisions(i);
   }
   window_.publish_ready();
 }
@@ -384,7 +387,7 @@ void GbtWorker::begin_window() {
   balance_.begin(first);
 }
 
-void GbtWorker::cut(std::size_t bytes) {
+void GbtWorker::on_cut(std::size_t bytes) {
   counters_.add(WorkerCounter::truncated);
   counters_.add(WorkerCounter::cut_bytes, bytes);
   static base::LogThrottle throttle;
@@ -395,10 +398,11 @@ void GbtWorker::cut(std::size_t bytes) {
         bytes, turn.suffix());
 }
 
-std::uint16_t GbtWorker::name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) {
-  const auto index = static_cast<std::int64_t>(sequence - named_.base);
-  event.l1id = format_.ids().l1id(named_.resets, index);
-  event.rounds = named_.rounds + static_cast<std::uint32_t>(format_.ids().wraps(index));
+std::uint16_t GbtWorker::fill_event(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk,
+                                    OpenEvent& event) {
+  const auto index = static_cast<std::int64_t>(sequence - chunk_segment_.base);
+  event.l1id = format_.ids().l1id(chunk_segment_.resets, index);
+  event.rounds = chunk_segment_.rounds + static_cast<std::uint32_t>(format_.ids().wraps(index));
   event.trigger_type = 0;
   if (!has_trigger_type_ || trigger_type(position_of(link), chunk, event.trigger_type)) return 0;
   return slot_flag::kWorkFailed;
@@ -414,7 +418,7 @@ void GbtWorker::poll_list() {
                       !progress_[settings_.index].busy.load(std::memory_order_relaxed);
   if (rob_.poll_list(event_clock_, rob_.sequencer.begun() ? std::max(least, rob_.sequencer.run_first()) : 0, needed)) {
     window_.set_clocks(event_clock_, base::steady_now_ns());
-    settle_all();
+    rejudge_all();
   }
 }
 
@@ -430,7 +434,7 @@ void GbtWorker::open_listed() {
     if (event_clock_ >= at + settings_.timeout_ns) overdue = std::max(overdue, listed);
   }
   if (overdue <= window_.head() + 1) return;
-  tell_looked();
+  report_drained();
   {
     const std::lock_guard lock(rob_.mutex);
     if (rob_.sequencer.any_live()) return;
@@ -440,16 +444,16 @@ void GbtWorker::open_listed() {
 
 // ---- the clock
 
-void GbtWorker::look(bool drained) {
-  tell_standing();
+void GbtWorker::check_events(bool drained) {
+  report_page_end();
   if (!drained) return;
   window_.set_clocks(event_clock_, base::steady_now_ns());
   for (std::uint32_t source = 0; source < balance_.sources(); ++source)
     rob_.sequencer.pace(first_reader_ + source).fade_skew();
-  if (rob_.sequencer.any_link_held_up()) tell_looked();
-  if (rob_.sequencer.version() != version_ || event_clock_ >= looked_at_ + settings_.timeout_ns / 8) settle_all();
+  if (rob_.sequencer.any_link_held_up()) report_drained();
+  if (rob_.sequencer.version() != version_ || event_clock_ >= rejudged_at_ + settings_.timeout_ns / 8) rejudge_all();
   follow_peers();
-  if (balance_.several()) balance_.look(event_clock_);
+  if (balance_.several()) balance_.check_sources(event_clock_);
   if (window_.begun()) {
     if (rob_.sequencer.settings().listed) open_listed();
     Sequence reached = window_.head() + 1;
@@ -457,7 +461,7 @@ void GbtWorker::look(bool drained) {
       const std::lock_guard lock(rob_.mutex);
       reached = rob_.sequencer.second_front().value_or(reached);
     }
-    window_.reach(balance_.several() ? std::min(reached, balance_.reached_by_all()) : reached);
+    window_.set_second_front(balance_.several() ? std::min(reached, balance_.reached_by_all()) : reached);
   }
   if (!balance_.parked()) {  // chunks that parked sources have not brought yet are not missing
     while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
@@ -476,8 +480,8 @@ void GbtWorker::set_removed(std::size_t position, bool removed) {
       const std::lock_guard lock(rob_.mutex);
       rob_.sequencer.remove(members_[position], decisions_);
     }
-    apply(position);
-    window_.leave(std::max(link.position(), link.rejoin));
+    apply_decisions(position);
+    window_.remove_link(std::max(link.position(), link.rejoin));
     --active_links_;
   } else {
     // The link takes part in events that are not open yet.
@@ -488,7 +492,7 @@ void GbtWorker::set_removed(std::size_t position, bool removed) {
   }
   window_.set_active_links(active_links_);
   window_.publish_ready();
-  window_.tell();
+  window_.publish_closed();
 }
 
 FragmentBuilder::Link GbtWorker::link_status(std::size_t position) const {

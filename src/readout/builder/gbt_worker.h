@@ -34,36 +34,36 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
  private:
   void begin_thread() override;
   bool holds_back() override;
-  bool go_on() override;
-  void let_all_go() override;
-  void take_page(Page& page) override;
+  bool resume_parked() override;
+  void release_all_pages() override;
+  void process_page(Page& page) override;
   void poll_list() override;
-  void look(bool drained) override;
+  void check_events(bool drained) override;
   void set_removed(std::size_t link, bool removed) override;
   void finish() override;
   void finish_links(bool give_up);
 
-  bool take(std::uint32_t source, SourceBalance::Place at, bool forced);
-  bool presses(std::size_t link);
-  bool peers_may_tell(std::size_t link);
-  bool sources_may_tell(std::size_t link);
+  bool process_up_to_limit(std::uint32_t source, SourceBalance::Place at, bool forced);
+  bool needs_decision(std::size_t link);
+  bool peers_may_resolve(std::size_t link);
+  bool sources_may_resolve(std::size_t link);
   void wait_for_peers(std::size_t link);
   std::optional<std::size_t> waiting_link() const;
   bool any_reader_proceeds();
-  void tell_looked();
-  void tell_standing();
-  void tell_read();
+  void report_drained();
+  void report_page_end();
+  void report_page_begin();
   void end_page();
   bool short_of_buffers() const;
   void process_run(const ChunkRun& run);
-  bool single_as_expected(GbtLink& link, const ChunkRun& run);
-  std::uint32_t expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const;
-  void regular(GbtLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
-  void single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t at, bool corrupt);
+  bool append_single_expected(GbtLink& link, const ChunkRun& run);
+  std::uint32_t count_expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const;
+  void append_expected(GbtLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
+  void handle_single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t at, bool corrupt);
   void deliver(GbtLink& link, Sequence sequence, const ChunkView& chunk, std::uint16_t flags);
-  void apply(std::size_t link);
+  void apply_decisions(std::size_t link);
   void warn_of_strays(std::size_t link);
-  void settle_all();
+  void rejudge_all();
   void begin_window();
   Sequence oldest() const { return window_.begun() ? window_.oldest() : 0; }
   Sequence passed_by_peers() const;
@@ -72,8 +72,9 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
   void close_all();
   std::size_t position_of(const GbtLink& link) const { return static_cast<std::size_t>(&link - links_.get()); }
 
-  std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) override;
-  void cut(std::size_t bytes) override;
+  std::uint16_t fill_event(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk,
+                           OpenEvent& event) override;
+  void on_cut(std::size_t bytes) override;
   void set_waiting(std::size_t with) override;
   std::optional<std::uint16_t> bcid(Sequence number) const override;
 
@@ -87,16 +88,16 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost, private E
 
   AppendKernel kernel_ = nullptr;
   std::uint32_t kernel_size_ = 0;
-  std::uint64_t version_ = 0;    // version of the sequencer at the last look at waiting chunks
-  std::uint64_t looked_at_ = 0;  // event clock at that look
+  std::uint64_t version_ = 0;      // version of the sequencer at the last look at waiting chunks
+  std::uint64_t rejudged_at_ = 0;  // event clock at that look
   std::uint32_t active_links_ = 0;
   std::size_t first_reader_ = 0;  // position of the worker's first source in the sequencer
-  struct Named {
+  struct ChunkSegment {
     std::uint32_t resets = 0;
     std::uint32_t rounds = 0;
     Sequence base = 0;
   };
-  Named named_;                                                    // segment of the chunk that is being appended, for name()
+  ChunkSegment chunk_segment_;                                     // segment of the chunk that is being appended, for name()
   std::array<std::pair<std::uint64_t, Sequence>, 8> list_ends_{};  // pairs of event clock and end of the list at that time
   std::size_t list_end_count_ = 0;
   base::LogThrottle restarts_;

@@ -25,7 +25,7 @@ bool GbtWorker::holds_back() {
 // ---- what only the links of others can tell
 
 // True if the link's waiting chunks have little room left, or cover many events.
-bool GbtWorker::presses(std::size_t link) {
+bool GbtWorker::needs_decision(std::size_t link) {
   if (waiting_.size(static_cast<LinkIndex>(link)) == 0) return false;
   if (waiting_.crowded(static_cast<LinkIndex>(link))) return true;
   const std::lock_guard lock(rob_.mutex);
@@ -36,8 +36,8 @@ bool GbtWorker::presses(std::size_t link) {
 void GbtWorker::set_waiting(std::size_t with) {
   const bool waiting = with != Sequencer::kNothing;
   progress_[settings_.index].waiting.store(waiting, std::memory_order_relaxed);
-  if (with == Sequencer::kRoom) mark(WaitsFor::peers);
-  if (with == Sequencer::kConsumers || with == Sequencer::kNothing) mark(WaitsFor::nothing);
+  if (with == Sequencer::kRoom) set_waits_for(WaitsFor::peers);
+  if (with == Sequencer::kConsumers || with == Sequencer::kNothing) set_waits_for(WaitsFor::nothing);
   if (rob_.sequencer.readers() == 1) return;
   const std::lock_guard lock(rob_.mutex);
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
@@ -50,15 +50,15 @@ void GbtWorker::set_waiting(std::size_t with) {
 }
 
 // True if links that peers have not read yet may show the place of this link's chunks.
-bool GbtWorker::peers_may_tell(std::size_t link) {
+bool GbtWorker::peers_may_resolve(std::size_t link) {
   const std::lock_guard lock(rob_.mutex);
   return rob_.sequencer.may_be_resolved(members_[link], 0, first_reader_) ||
          rob_.sequencer.may_be_resolved(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
 }
 
 // True if the link presses, and this worker's own sources may show its place.
-bool GbtWorker::sources_may_tell(std::size_t link) {
-  if (!presses(link)) return false;
+bool GbtWorker::sources_may_resolve(std::size_t link) {
+  if (!needs_decision(link)) return false;
   const std::lock_guard lock(rob_.mutex);
   return rob_.sequencer.may_be_resolved(members_[link], first_reader_, first_reader_ + balance_.sources());
 }
@@ -66,27 +66,27 @@ bool GbtWorker::sources_may_tell(std::size_t link) {
 // Before a link's waiting chunks run out of room, the worker reads further in the list and waits for peers, as it does for
 // consumers.
 void GbtWorker::wait_for_peers(std::size_t link) {
-  if (!presses(link)) return;
+  if (!needs_decision(link)) return;
   poll_list();
-  if (progress_.size() == 1 || !peers_may_tell(link)) return;
+  if (progress_.size() == 1 || !peers_may_resolve(link)) return;
   progress_[settings_.index].busy.store(false, std::memory_order_relaxed);
   base::Backoff backoff;
-  mark(WaitsFor::peers);
+  set_waits_for(WaitsFor::peers);
   do {
     set_waiting(members_[link]);  // set it again, because a wait for room in this loop has ended it
     backoff.idle();
     poll_list();
-    settle_all();
+    rejudge_all();
     follow_peers();
-    window_.tell();
-  } while (presses(link) && peers_may_tell(link) && !gives_up());
-  mark(WaitsFor::nothing);
+    window_.publish_closed();
+  } while (needs_decision(link) && peers_may_resolve(link) && !gives_up());
+  set_waits_for(WaitsFor::nothing);
   set_waiting(Sequencer::kNothing);
   progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
 }
 
 // Tells the sequencer that there is nothing more to read now.
-void GbtWorker::tell_looked() {
+void GbtWorker::report_drained() {
   const std::lock_guard lock(rob_.mutex);
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
     if (balance_.parked_run(source) == nullptr) rob_.sequencer.set_drained(first_reader_ + source, event_clock_);
@@ -99,7 +99,7 @@ void GbtWorker::share(ReaderTracks& tracks) {
 }
 
 // Tells the sequencer the places of its sources. If a peer holds the lock, the worker skips this turn.
-void GbtWorker::tell_standing() {
+void GbtWorker::report_page_end() {
   const std::unique_lock lock(rob_.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
   for (std::uint32_t source = 0; source < balance_.sources(); ++source)
@@ -108,7 +108,7 @@ void GbtWorker::tell_standing() {
 }
 
 // Called before a page is looked at. Only pages of files can show a silence.
-void GbtWorker::tell_read() {
+void GbtWorker::report_page_begin() {
   bool after_silence = false;
   std::unique_lock lock(rob_.mutex, std::defer_lock);
   if (quiet_until()) lock.lock();
@@ -157,11 +157,11 @@ void GbtWorker::finish_links(bool give_up) {
       else
         rob_.sequencer.finish(members_[i], event_clock_, oldest(), decisions_);
     }
-    apply(i);
+    apply_decisions(i);
   }
   follow_peers();
   window_.publish_ready();
-  window_.tell();
+  window_.publish_closed();
 }
 
 // False if no reader makes progress: then the waiting chunks must be judged by what is known.
@@ -192,7 +192,7 @@ void GbtWorker::finish() {
   mine.drained.store(true, std::memory_order_release);
   // Chunks may only wait to see the links of peers, or for room after them: wait for peers while they make progress.
   base::Backoff backoff;
-  mark(WaitsFor::peers);
+  set_waits_for(WaitsFor::peers);
   for (auto link = waiting_link(); link && !all(&WorkerProgress::drained) && !gives_up(); link = waiting_link()) {
     set_waiting(members_[*link]);
     if (!any_reader_proceeds()) break;
@@ -215,7 +215,7 @@ void GbtWorker::finish() {
       }
     }
     window_.publish_ready();
-    window_.tell();
+    window_.publish_closed();
     close_all();
     poll_list();
   } while (window_.begun() && rob_.sequencer.settings().listed && !gives_up() &&

@@ -11,8 +11,8 @@
 
 namespace rodeo::readout {
 
-/// T has a member `T* next_free`. Only the owner thread (the last that called own()) may call add() and take(); any thread
-/// may call give(). From an empty pool, take() returns nullptr, and the caller decides whether to wait.
+/// T has a member `T* next_free`. Only the owner thread (the last that called own()) may call add() and acquire(); any
+/// thread may call give_back(). From an empty pool, acquire() returns nullptr, and the caller decides whether to wait.
 template <typename T>
 class RecyclePool {
  public:
@@ -27,7 +27,7 @@ class RecyclePool {
   }
 
   /// Takes the object that was returned last; a new object only if none was returned.
-  T* take() {
+  T* acquire() {
     if (hot_ == nullptr && returned_.load(std::memory_order_relaxed) != nullptr) {
       hot_ = returned_.exchange(nullptr, std::memory_order_acquire);
     }
@@ -36,11 +36,11 @@ class RecyclePool {
     if (object == nullptr) return nullptr;
     list = object->next_free;
     __builtin_prefetch(list);  // the thread that returned it wrote to it
-    taken_.add(1);
+    acquired_.add(1);
     return object;
   }
 
-  void give(T* object) noexcept {
+  void give_back(T* object) noexcept {
     if (owner_of_this_thread() == this) {
       object->next_free = hot_;
       hot_ = object;
@@ -58,8 +58,8 @@ class RecyclePool {
   /// Number of objects outside the pool; an estimate while threads run.
   std::size_t in_use() const {
     const std::uint64_t given = given_here_.get() + given_elsewhere_.load(std::memory_order_relaxed);
-    const std::uint64_t taken = taken_.get();
-    return taken > given ? static_cast<std::size_t>(taken - given) : 0;
+    const std::uint64_t acquired = acquired_.get();
+    return acquired > given ? static_cast<std::size_t>(acquired - given) : 0;
   }
 
  private:
@@ -71,7 +71,7 @@ class RecyclePool {
   T* hot_ = nullptr;  // returned objects, the last one first
   T* unused_ = nullptr;
   std::size_t total_ = 0;
-  base::Gauge<std::uint64_t> taken_;
+  base::Gauge<std::uint64_t> acquired_;
   base::Gauge<std::uint64_t> given_here_;
   alignas(base::kCacheLine) std::atomic<T*> returned_{nullptr};
   std::atomic<std::uint64_t> given_elsewhere_{0};
@@ -79,12 +79,12 @@ class RecyclePool {
 
 /// Takes an object from a pool. If the pool is empty, waits until a consumer returns one (back-pressure).
 template <typename Pool>
-auto* take_or_wait(Pool& pool, std::atomic<bool>& held) {
-  auto* object = pool.take();
+auto* acquire_or_wait(Pool& pool, std::atomic<bool>& held) {
+  auto* object = pool.acquire();
   if (object != nullptr) return object;
   held.store(true, std::memory_order_relaxed);
   base::Backoff backoff;
-  while ((object = pool.take()) == nullptr) backoff.idle();
+  while ((object = pool.acquire()) == nullptr) backoff.idle();
   held.store(false, std::memory_order_relaxed);
   return object;
 }

@@ -31,7 +31,7 @@ struct RobSequence {
       const std::span<const ListedTrigger> unread = list_->unread(0);
       std::size_t read = 0;
       while (read < unread.size() && sequencer.announce(unread[read], now, oldest)) ++read;
-      list_->take(0, read);
+      list_->consume(0, read);
       any = any || read != 0;
       more = read != 0 && read == unread.size();
     }
@@ -40,7 +40,7 @@ struct RobSequence {
   }
 
   /// Says that this worker never started: its sources are not read.
-  void leave(std::size_t worker) {
+  void set_never_started(std::size_t worker) {
     const std::lock_guard lock(mutex);
     for (std::size_t reader = first_readers[worker]; reader < first_readers[worker + 1]; ++reader)
       sequencer.set_reader_ended(reader);

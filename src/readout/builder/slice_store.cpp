@@ -27,7 +27,7 @@ Result<std::unique_ptr<SliceStore>> SliceStore::create(const Settings& settings)
 }
 
 bool SliceStore::open(EventSlot& slot, OpenEvent& event) {
-  Slice* slice = pool_.take();
+  Slice* slice = pool_.acquire();
   if (slice == nullptr) return false;
   event.first = event.last = slice;
   ++open_buffers_;
@@ -37,7 +37,7 @@ bool SliceStore::open(EventSlot& slot, OpenEvent& event) {
 }
 
 bool SliceStore::extend(EventSlot& slot, OpenEvent& event) {
-  Slice* slice = pool_.take();
+  Slice* slice = pool_.acquire();
   if (slice == nullptr) return false;
   event.last->used = static_cast<std::uint32_t>(slot.write - event.last->data);
   event.last->extension = slice;

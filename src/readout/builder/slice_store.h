@@ -29,7 +29,7 @@ inline void give_back(Slice* slice) noexcept {
     Slice* extension = slice->extension;
     // Only if needed, because a write takes the cache line from its owner.
     if (extension != nullptr) slice->extension = nullptr;
-    slice->pool->give(slice);
+    slice->pool->give_back(slice);
     slice = extension;
   }
 }

@@ -26,7 +26,7 @@ void SourceBalance::begin(Sequence first) {
 
 // The place of a source is that of its second link, because the foremost link may have wrong numbers. With two links, it is
 // that of the first.
-void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
+void SourceBalance::update_position(Source& source, std::uint64_t event_clock) {
   Sequence first = 0;
   Sequence second = 0;
   std::uint32_t in_step = 0;
@@ -50,7 +50,7 @@ void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
   source.silent = false;
 }
 
-bool SourceBalance::waited_for(std::uint32_t source) const {
+bool SourceBalance::is_awaited(std::uint32_t source) const {
   const Source& of = sources_[source];
   return of.has_links && !of.silent && (of.parked.page != nullptr || !stream_.source_ended(source)) &&
          of.since_progress <= settings_.lead * of.links.size();
@@ -60,8 +60,8 @@ Sequence SourceBalance::bound(std::uint32_t source, bool short_of_memory) {
   const Sequence lead = short_of_memory ? std::min(kLeastLead, settings_.lead) : settings_.lead;
   Sequence least = kUnbounded;
   for (std::uint32_t other = 0; other < sources_.size(); ++other) {
-    look_at(sources_[other], event_clock_);
-    if (other != source && waited_for(other)) least = std::min(least, sources_[other].position + lead);
+    update_position(sources_[other], event_clock_);
+    if (other != source && is_awaited(other)) least = std::min(least, sources_[other].position + lead);
   }
   return least;
 }
@@ -71,7 +71,8 @@ void SourceBalance::begin_page(std::uint32_t source) {
   if (sources_[source].limit == kUnbounded) sources_[source].limit = bound(source, false);
 }
 
-std::uint32_t SourceBalance::room_now(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory) {
+std::uint32_t SourceBalance::compute_allowance(std::uint32_t source, const GbtLink& link, std::uint32_t left,
+                                               bool short_of_memory) {
   const Sequence end = bound(source, short_of_memory);
   sources_[source].limit = end;
   if (end <= link.coming()) return 0;
@@ -100,8 +101,8 @@ std::optional<SourceBalance::Resumed> SourceBalance::resume(std::uint64_t event_
   for (std::uint32_t source = 0; source < sources_.size(); ++source) {
     const Place& place = sources_[source].parked;
     if (place.page == nullptr) {
-      others = others || waited_for(source);
-    } else if (!sources_[source].untold &&
+      others = others || is_awaited(source);
+    } else if (!sources_[source].waits_for_others &&
                bound(source, short_of_memory) > links_[place.page->runs[place.run].link].coming()) {
       chosen = source;
       forced = false;
@@ -131,16 +132,16 @@ SourceBalance::Resumed SourceBalance::unpark(std::uint32_t source, bool forced) 
 Sequence SourceBalance::reached_by_all() const {
   Sequence least = kUnbounded;
   for (std::uint32_t source = 0; source < sources_.size(); ++source) {
-    if (waited_for(source)) least = std::min(least, sources_[source].position);
+    if (is_awaited(source)) least = std::min(least, sources_[source].position);
   }
   return least;
 }
 
-void SourceBalance::look(std::uint64_t event_clock) {
+void SourceBalance::check_sources(std::uint64_t event_clock) {
   event_clock_ = event_clock;
   Sequence front = 0;
   for (Source& source : sources_) {
-    look_at(source, event_clock);
+    update_position(source, event_clock);
     front = std::max(front, source.position);
   }
   // A source that blocks others has a shorter time-out than one that only keeps events waiting in the window.

@@ -48,10 +48,10 @@ class SourceBalance {
 
   /// The number of chunks, at most `left`, that a link of this source may deliver now. `short_of_memory`: open events use
   /// nearly all buffers.
-  std::uint32_t room(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory) {
+  std::uint32_t allowance(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory) {
     return link.coming() + left <= sources_[source].limit && !short_of_memory
                ? left
-               : room_now(source, link, left, short_of_memory);
+               : compute_allowance(source, link, left, short_of_memory);
   }
 
   /// Says that a source has delivered this many chunks.
@@ -68,7 +68,9 @@ class SourceBalance {
     return place.page == nullptr ? nullptr : &place.page->runs[place.run];
   }
   /// Says whether a parked source waits for data of other sources, even within its bound.
-  void set_untold(std::uint32_t source, bool untold) { sources_[source].untold = untold; }
+  void set_waits_for_others(std::uint32_t source, bool waits_for_others) {
+    sources_[source].waits_for_others = waits_for_others;
+  }
 
   struct Resumed {
     std::uint32_t source = 0;
@@ -86,7 +88,7 @@ class SourceBalance {
   /// Called while the stream is drained except for held sources. Others no longer wait for a source that is behind and made
   /// no progress for long, until it makes progress. "Long" is the time-out if a source is held, else ten times the time-out
   /// and at least 100 ms.
-  void look(std::uint64_t event_clock);
+  void check_sources(std::uint64_t event_clock);
 
  private:
   Resumed unpark(std::uint32_t source, bool forced);
@@ -98,13 +100,13 @@ class SourceBalance {
     std::uint64_t progress_at = 0;  ///< event clock of the last progress, or of the moment when others began to wait for it
     std::uint64_t since_progress = 0;  ///< chunks since the last progress
     bool silent = false;
-    bool untold = false;
+    bool waits_for_others = false;
     bool has_links = true;  ///< has links that should bring (nearly) every event
   };
 
-  void look_at(Source& source, std::uint64_t event_clock);
-  bool waited_for(std::uint32_t source) const;
-  std::uint32_t room_now(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory);
+  void update_position(Source& source, std::uint64_t event_clock);
+  bool is_awaited(std::uint32_t source) const;
+  std::uint32_t compute_allowance(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory);
   Sequence bound(std::uint32_t source, bool short_of_memory);
 
   const Settings settings_;

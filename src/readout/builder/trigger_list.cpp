@@ -13,16 +13,16 @@ TriggerList::TriggerList(std::unique_ptr<DataStream> stream, std::unique_ptr<Tri
       readers_(readers),
       size_(entries),
       ring_(std::make_unique<ListedTrigger[]>(entries)),
-      taken_(std::make_unique<Taken[]>(readers)) {}
+      consumed_(std::make_unique<Consumed[]>(readers)) {}
 
 std::span<const ListedTrigger> TriggerList::unread(std::size_t reader) {
-  const std::uint64_t taken = taken_[reader].count.load(std::memory_order_relaxed);
+  const std::uint64_t consumed = consumed_[reader].count.load(std::memory_order_relaxed);
   base::Backoff backoff;
-  while (end_.load(std::memory_order_acquire) == taken) {
+  while (end_.load(std::memory_order_acquire) == consumed) {
     if (given_up_.load(std::memory_order_acquire)) return {};
     {
       const std::lock_guard lock(mutex_);
-      if (end_.load(std::memory_order_relaxed) != taken) break;
+      if (end_.load(std::memory_order_relaxed) != consumed) break;
       if (const std::uint64_t most = room(); most != 0) {
         decode(most);
         break;
@@ -30,15 +30,15 @@ std::span<const ListedTrigger> TriggerList::unread(std::size_t reader) {
     }
     backoff.idle();
   }
-  const std::uint64_t first = taken & (size_ - 1);
-  return {&ring_[first], std::min(end_.load(std::memory_order_acquire) - taken, size_ - first)};
+  const std::uint64_t first = consumed & (size_ - 1);
+  return {&ring_[first], std::min(end_.load(std::memory_order_acquire) - consumed, size_ - first)};
 }
 
 std::uint64_t TriggerList::room() const {
   const std::uint64_t end = end_.load(std::memory_order_relaxed);
   std::uint64_t least = end;
   for (std::size_t reader = 0; reader < readers_; ++reader)
-    least = std::min(least, taken_[reader].count.load(std::memory_order_acquire));
+    least = std::min(least, consumed_[reader].count.load(std::memory_order_acquire));
   return size_ - (end - least);
 }
 

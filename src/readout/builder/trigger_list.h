@@ -29,18 +29,20 @@ class TriggerList {
   /// is behind by the size of the ring: the data of this reader then wait, and nothing is lost.
   std::span<const ListedTrigger> unread(std::size_t reader);
 
-  void take(std::size_t reader, std::size_t count) { taken_[reader].count.fetch_add(count, std::memory_order_release); }
+  void consume(std::size_t reader, std::size_t count) {
+    consumed_[reader].count.fetch_add(count, std::memory_order_release);
+  }
 
   /// Ends the reading of the list: unread() is then empty and does not block. Any reader may call it, for all readers.
   void give_up() { given_up_.store(true, std::memory_order_release); }
 
   /// Says that the other readers need not wait for this one any more.
-  void leave(std::size_t reader) { taken_[reader].count.store(kGone, std::memory_order_release); }
+  void remove_reader(std::size_t reader) { consumed_[reader].count.store(kGone, std::memory_order_release); }
 
  private:
   static constexpr std::uint32_t kBatch = 64;
   static constexpr std::uint64_t kGone = ~std::uint64_t{0};
-  struct alignas(base::kCacheLine) Taken {
+  struct alignas(base::kCacheLine) Consumed {
     std::atomic<std::uint64_t> count{0};
   };
 
@@ -54,7 +56,7 @@ class TriggerList {
   std::atomic<bool> given_up_{false};
   const std::uint64_t size_;
   const std::unique_ptr<ListedTrigger[]> ring_;
-  const std::unique_ptr<Taken[]> taken_;
+  const std::unique_ptr<Consumed[]> consumed_;
   std::atomic<std::uint64_t> end_{0};  // number of decoded entries
   std::mutex mutex_;                   // protects the members below
   Page* page_ = nullptr;

@@ -35,7 +35,7 @@ WorkerEquipment equip_worker(const BuilderContext& context, std::span<const Buil
 /// The result of a look at the first `asked` of some chunks. The first `read` chunks have trigger information, and the first
 /// `good` of these are also intact. If good < read, the chunk after the good ones is corrupt. Otherwise, if read < asked,
 /// the chunk after the read ones is lost.
-struct Looked {
+struct ExtractedChunks {
   std::uint32_t asked = 0;
   std::uint32_t read = 0;
   std::uint32_t good = 0;
@@ -47,8 +47,9 @@ void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& thrott
 
 /// Extracts from `n` chunks of a run, from `first` on, and checks them. If a plug-in throws, the number of chunks is halved
 /// to find the faulty chunk, which is then lost (extractor) or corrupt (checker).
-inline Looked look_at(const WorkerEquipment& equipment, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
-                      std::uint32_t* ids, std::uint16_t* bcids, base::LogThrottle& throttle) {
+inline ExtractedChunks extract_and_check(const WorkerEquipment& equipment, const ChunkRun& run, std::uint32_t first,
+                                         std::uint32_t n, std::uint32_t* ids, std::uint16_t* bcids,
+                                         base::LogThrottle& throttle) {
   for (;; n = (n + 1) / 2) {
     std::uint32_t read = 0;
     try {

@@ -60,7 +60,7 @@ bool EventSampler::wanted(const Fragment& fragment) {
   const auto& types = settings_.trigger_types;
   if (!types.empty() && std::find(types.begin(), types.end(), fragment.trigger_type) == types.end()) return false;
   if (settings_.prescale > 1 && matches_.fetch_add(1, std::memory_order_relaxed) % settings_.prescale != 0) return false;
-  return share_.take(fragment, 0) == ShareVerdict::taken;
+  return share_.decide(fragment, 0) == ShareVerdict::accepted;
 }
 
 void EventSampler::set_run(const RunInfo& run) {

@@ -11,7 +11,7 @@
 
 namespace rodeo::readout {
 
-enum class ShareVerdict : std::uint8_t { taken, beyond_fraction, beyond_rate, beyond_bytes };
+enum class ShareVerdict : std::uint8_t { accepted, beyond_fraction, beyond_rate, beyond_bytes };
 
 /// Any thread may call its functions.
 class EventShare {
@@ -29,15 +29,15 @@ class EventShare {
 
   /// `bytes`: the number that the fragment adds to the byte limit. The rate uses the fragment's own time if it has one, else
   /// the clock.
-  ShareVerdict take(const Fragment& fragment, std::uint64_t bytes) {
+  ShareVerdict decide(const Fragment& fragment, std::uint64_t bytes) {
     if (!(settings_.keep_incomplete && !fragment.complete())) {
       if (settings_.fraction < 1 && !in_fraction(fragment.sequence)) return ShareVerdict::beyond_fraction;
       if (interval_ns_ != 0 && !in_rate(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns()))
         return ShareVerdict::beyond_rate;
     }
-    if (settings_.max_bytes == 0) return ShareVerdict::taken;
+    if (settings_.max_bytes == 0) return ShareVerdict::accepted;
     if (bytes_.load(std::memory_order_relaxed) + bytes > settings_.max_bytes) return ShareVerdict::beyond_bytes;
-    if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= settings_.max_bytes) return ShareVerdict::taken;
+    if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= settings_.max_bytes) return ShareVerdict::accepted;
     give_back(bytes);  // another thread used up the limit first
     return ShareVerdict::beyond_bytes;
   }

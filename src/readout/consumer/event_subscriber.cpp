@@ -79,7 +79,7 @@ Result<EventSubscriber::Outcome> EventSubscriber::next(Sample& sample, std::chro
         std::exchange(page_, nullptr)->drop();
         break;
       }
-      const bool whole = take(page_->runs[run_], sample);
+      const bool whole = append_chunk(page_->runs[run_], sample);
       if (part_.size() > kLargestFragment)
         return std::unexpected(Error{"readout.sample_protocol", "the received data are too large for an event", name_});
       if (++chunk_ == page_->runs[run_].count) {
@@ -105,7 +105,7 @@ Result<EventSubscriber::Outcome> EventSubscriber::next(Sample& sample, std::chro
 }
 
 // Takes the current chunk; true if it completes a fragment.
-bool EventSubscriber::take(const ChunkRun& run, Sample& sample) {
+bool EventSubscriber::append_chunk(const ChunkRun& run, Sample& sample) {
   const std::span<const std::byte> bytes = run.chunk(chunk_);
   part_.insert(part_.end(), bytes.begin(), bytes.end());
   if (run.more_follows) return false;
@@ -113,7 +113,7 @@ bool EventSubscriber::take(const ChunkRun& run, Sample& sample) {
   part_.clear();
   if (run.chunk_status(chunk_) != chunk_status::kOk) return false;  // only the beginning of the chunk arrived
   const std::uint64_t lost_now = lost();
-  sample.header.missed = lost_now - std::exchange(lost_told_, lost_now);
+  sample.header.missed = lost_now - std::exchange(reported_lost_, lost_now);
   sample.header.sequence = sample.header.unix_ns = 0;
   if (const auto event = formats::decode_full_event(sample.event)) {
     sample.header.sequence = event->global_id;

@@ -46,7 +46,7 @@ class EventSubscriber {
 
  private:
   EventSubscriber(std::string name, std::unique_ptr<input::NetworkStream> stream);
-  bool take(const ChunkRun& run, Sample& sample);
+  bool append_chunk(const ChunkRun& run, Sample& sample);
 
   std::string name_;
   std::unique_ptr<input::NetworkStream> stream_;
@@ -54,7 +54,7 @@ class EventSubscriber {
   std::size_t run_ = 0;          // position within the page
   std::uint32_t chunk_ = 0;      // position within the run
   std::vector<std::byte> part_;  // the first part of an incomplete fragment
-  std::uint64_t lost_told_ = 0;
+  std::uint64_t reported_lost_ = 0;
   bool cut_at_end_ = false;
 };
 

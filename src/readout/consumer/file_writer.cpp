@@ -124,8 +124,8 @@ void FileWriter::insert(FragmentPtr fragment) {
   const std::size_t bytes = settings_.share.max_bytes == 0 ? 0
                                                            : formats::kSeparatorBytes + frame_.bytes_around(*fragment) +
                                                                  fragment->payload_bytes() + kCheckBytes;
-  switch (share_.take(*fragment, bytes)) {
-    case ShareVerdict::taken:
+  switch (share_.decide(*fragment, bytes)) {
+    case ShareVerdict::accepted:
       if (settings_.wait_when_full) {
         enqueue(std::move(fragment));
       } else if (!try_enqueue(fragment)) {
@@ -148,7 +148,7 @@ storage::EventFileSequence::Outcome FileWriter::append(std::span<const std::span
                                                        std::size_t bytes) {
   const std::lock_guard lock(append_mutex_);
   const std::uint64_t largest = settings_.files.files.max_bytes;
-  if (bytes > largest && largest > 0 && !std::exchange(told_of_large_events_, true)) {
+  if (bytes > largest && largest > 0 && !std::exchange(warned_of_large_events_, true)) {
     base::log_warning(
         "{}: events of {} bytes are larger than max_file_size = {}: each of them gets its own file, which is slow",
         settings().name, bytes, largest);

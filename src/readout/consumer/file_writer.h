@@ -61,7 +61,7 @@ class FileWriter final : public QueuedConsumer, public RunAware {
   EventShare share_;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};
   std::mutex append_mutex_;  // workers append to the files in turn
-  bool told_of_large_events_ = false;
+  bool warned_of_large_events_ = false;
   std::unique_ptr<storage::EventFileSequence> files_;  // never null
 };
 

@@ -22,7 +22,7 @@ transport::Publisher publisher_for(const FragmentPublisherSettings& settings) {
   return {*std::move(publisher), {&fid, 1}};
 }
 
-QueueSettings of_one_thread(QueueSettings queue) {
+QueueSettings with_one_thread(QueueSettings queue) {
   queue.threads = 1;  // a publisher belongs to one thread
   return queue;
 }
@@ -31,57 +31,58 @@ QueueSettings of_one_thread(QueueSettings queue) {
 
 class FragmentPublisher::PublishingWorker final : public Worker {
  public:
-  explicit PublishingWorker(FragmentPublisher& of)
-      : of_(of),
-        publisher_(of.publisher_),
-        grace_ns_(static_cast<std::uint64_t>(of.settings_.publisher.grace.count())),
-        waits_for_somebody_(of.settings_.wait_for_subscriber) {}
+  explicit PublishingWorker(FragmentPublisher& owner)
+      : owner_(owner),
+        publisher_(owner.publisher_),
+        grace_ns_(static_cast<std::uint64_t>(owner.settings_.publisher.grace.count())),
+        waits_for_subscriber_(owner.settings_.wait_for_subscriber) {}
 
   void work(FragmentPtr fragment) override {
     if (given_up_) {
-      of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
-      return of_.pass_on(std::move(fragment));
+      owner_.not_taken_.fetch_add(1, std::memory_order_relaxed);
+      return owner_.pass_on(std::move(fragment));
     }
     publisher_.skip(0, newly_skipped());
-    if (waits_for_somebody_) wait([&] { return publisher_.all_links_subscribed(); }, [] { return std::uint64_t{0}; });
-    waits_for_somebody_ = false;
+    if (waits_for_subscriber_) wait([&] { return publisher_.all_links_subscribed(); }, [] { return std::uint64_t{0}; });
+    waits_for_subscriber_ = false;
     // Without a subscriber, no event is made.
     make_runs(*fragment, publisher_.wanted(0));
     if (!wait([&] { return publisher_.publish(runs_); }, [&] { return publisher_.pages_taken(); }))
-      of_.not_taken_.fetch_add(1, std::memory_order_relaxed);
+      owner_.not_taken_.fetch_add(1, std::memory_order_relaxed);
     unseen_bytes_ += fragment->payload_bytes();
-    if (unseen_bytes_ >= of_.settings_.publisher.page_bytes) progress();
-    of_.pass_on(std::move(fragment));
+    if (unseen_bytes_ >= owner_.settings_.publisher.page_bytes) progress();
+    owner_.pass_on(std::move(fragment));
   }
 
   /// Ends when subscribers have taken all pages, or took no page for `grace`. The time is shorter if there are only
   /// monitors.
-  bool rest(bool ending) override {
+  bool on_idle(bool ending) override {
     const std::uint64_t now_ns = progress();
     if (!ending) return false;
     publisher_.end();
     const std::uint64_t taken = publisher_.pages_taken();
-    if (taken != taken_ || moved_ns_ == 0) moved_ns_ = now_ns;
-    taken_ = taken;
+    if (taken != pages_taken_ || progress_ns_ == 0) progress_ns_ = now_ns;
+    pages_taken_ = taken;
     const std::uint64_t patience_ns = publisher_.wanted_as_data(0) ? grace_ns_ : std::min(grace_ns_, kMonitorNs);
-    const bool over = publisher_.ended() || now_ns - moved_ns_ > patience_ns || of_.gives_up();
-    if (over) of_.over_.store(true, std::memory_order_release);
+    const bool over = publisher_.ended() || now_ns - progress_ns_ > patience_ns || owner_.gives_up();
+    if (over) owner_.over_.store(true, std::memory_order_release);
     return over;
   }
 
  private:
-  /// Waits for done(). False: the run ends and `moved` stood still for `grace`; all later calls then return false at once.
-  template <typename Done, typename Moved>
-  bool wait(Done&& done, Moved&& moved) {
+  /// Waits for done(). False: the run ends and `progressed` stood still for `grace`; all later calls then return false at
+  /// once.
+  template <typename Done, typename Progressed>
+  bool wait(Done&& done, Progressed&& progressed) {
     if (given_up_) return false;
-    base::Backoff backoff(of_.settings().idle);
+    base::Backoff backoff(owner_.settings().idle);
     std::uint64_t since_ns = 0;
-    std::uint64_t moved_to = 0;
+    std::uint64_t reached = 0;
     while (!done()) {
       const std::uint64_t now_ns = progress();
-      const std::uint64_t before = std::exchange(moved_to, moved());
-      if (since_ns == 0 || moved_to != before || !of_.ends_.load(std::memory_order_relaxed)) since_ns = now_ns;
-      given_up_ = now_ns - since_ns > grace_ns_ || of_.gives_up();
+      const std::uint64_t before = std::exchange(reached, progressed());
+      if (since_ns == 0 || reached != before || !owner_.ends_.load(std::memory_order_relaxed)) since_ns = now_ns;
+      given_up_ = now_ns - since_ns > grace_ns_ || owner_.gives_up();
       if (given_up_) return false;
       backoff.idle();
     }
@@ -91,10 +92,10 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   std::uint64_t progress() {
     unseen_bytes_ = 0;
     const std::uint64_t now_ns = base::steady_now_ns();
-    const bool had_to_wait = of_.must_wait_.load(std::memory_order_relaxed);
+    const bool had_to_wait = owner_.must_wait_.load(std::memory_order_relaxed);
     publisher_.progress(now_ns, now_ns);
-    const bool must_wait = waits_for_somebody_ || publisher_.wanted_as_data(0);
-    of_.must_wait_.store(must_wait, std::memory_order_relaxed);
+    const bool must_wait = waits_for_subscriber_ || publisher_.wanted_as_data(0);
+    owner_.must_wait_.store(must_wait, std::memory_order_relaxed);
     // The queue was full when a subscriber of data connected: the fragments left out until then were earlier than the
     // subscriber.
     if (must_wait && !had_to_wait) (void)newly_skipped();
@@ -102,14 +103,15 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   }
 
   std::uint32_t newly_skipped() {
-    const auto skipped = of_.unpublished_[static_cast<std::size_t>(Unpublished::queue_full)].load(std::memory_order_relaxed);
+    const auto skipped =
+        owner_.unpublished_[static_cast<std::size_t>(Unpublished::queue_full)].load(std::memory_order_relaxed);
     return static_cast<std::uint32_t>(skipped - std::exchange(skipped_, skipped));
   }
 
   void make_runs(const Fragment& fragment, bool wanted) {
     runs_.clear();
     if (!wanted) return runs_.push_back({.data = &kNothing, .count = 1});
-    of_.frame_.store(fragment, event_stamp(fragment), ends_);
+    owner_.frame_.store(fragment, event_stamp(fragment), ends_);
     const auto add = [&](const std::byte* data, std::size_t bytes, bool more) {
       if (bytes > 0)
         runs_.push_back({.data = data, .size = static_cast<std::uint32_t>(bytes), .count = 1, .more_follows = more});
@@ -120,21 +122,21 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   }
 
   static constexpr std::byte kNothing{};
-  FragmentPublisher& of_;
+  FragmentPublisher& owner_;
   transport::Publisher& publisher_;
   const std::uint64_t grace_ns_;
-  bool waits_for_somebody_;
+  bool waits_for_subscriber_;
   bool given_up_ = false;  // the publisher gave up a subscriber that takes no pages while the run ends
   std::uint64_t skipped_ = 0;
   std::uint64_t unseen_bytes_ = 0;  // bytes since progress()
-  std::uint64_t taken_ = 0;         // pages taken at the last rest() of the end
-  std::uint64_t moved_ns_ = 0;
+  std::uint64_t pages_taken_ = 0;   // pages taken at the last rest() of the end
+  std::uint64_t progress_ns_ = 0;
   formats::EventEnds ends_;
   std::vector<ChunkRun> runs_;
 };
 
 FragmentPublisher::FragmentPublisher(FragmentPublisherSettings settings)
-    : QueuedConsumer(of_one_thread(settings.queue)),
+    : QueuedConsumer(with_one_thread(settings.queue)),
       settings_(std::move(settings)),
       frame_(settings_.frame),
       share_(settings_.share),
@@ -155,11 +157,11 @@ void FragmentPublisher::stop() {
 }
 
 void FragmentPublisher::insert(FragmentPtr fragment) {
-  switch (share_.take(*fragment, 0)) {
+  switch (share_.decide(*fragment, 0)) {
     case ShareVerdict::beyond_fraction: return leave_out(Unpublished::fraction, std::move(fragment));
     case ShareVerdict::beyond_rate: return leave_out(Unpublished::rate, std::move(fragment));
     case ShareVerdict::beyond_bytes:
-    case ShareVerdict::taken: break;
+    case ShareVerdict::accepted: break;
   }
   if (must_wait_.load(std::memory_order_relaxed)) return enqueue(std::move(fragment));
   if (!try_enqueue(fragment)) leave_out(Unpublished::queue_full, std::move(fragment));

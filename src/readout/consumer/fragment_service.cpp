@@ -14,7 +14,7 @@ using Answer = FragmentBook::Answer;
 using ClientNumber = transport::Replier::Client;
 
 // Interval of the looks at waiting requests: their fragments may have become lost, or they may have waited long enough.
-constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr std::uint64_t kCheckNs = 1'000'000;
 constexpr std::uint64_t kShareOfClient = 8;
 
 }  // namespace
@@ -32,14 +32,14 @@ FragmentService::FragmentService(FragmentServiceSettings settings)
 
 FragmentService::~FragmentService() { replier_.reset(); }
 
-FragmentBook::Taken FragmentService::take(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns) {
+FragmentBook::Outcome FragmentService::keep(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns) {
   FragmentBook& book = retention_.book(rob);
   const std::uint64_t id = fragment->global_id;
-  const FragmentBook::Taken taken = book.take(fragment, now_ns);
-  if (taken != FragmentBook::Taken::full && waiting_.size() != 0)
-    waiting_.of(id + book.offset(),
-                [&](const WaitingRequest& request) { return may_send(request.client) && answer(request, false); });
-  return taken;
+  const FragmentBook::Outcome outcome = book.keep(fragment, now_ns);
+  if (outcome != FragmentBook::Outcome::full && waiting_.size() != 0)
+    waiting_.for_each_of(id + book.offset(),
+                         [&](const WaitingRequest& request) { return may_send(request.client) && answer(request, false); });
+  return outcome;
 }
 
 bool FragmentService::serve(std::uint64_t now_ns) {
@@ -53,29 +53,29 @@ bool FragmentService::serve(std::uint64_t now_ns) {
     counters_.add(ServiceCounter::dropped, std::erase_if(requests_, [&](const Request& request) {
                     return transport::Replier::was_dropped(request, dropped_);
                   }));
-  const bool moved = !requests_.empty() || room_again_;
-  if (std::exchange(room_again_, false) && !held_back_.empty()) {
+  const bool progressed = !requests_.empty() || reply_was_sent_;
+  if (std::exchange(reply_was_sent_, false) && !held_back_.empty()) {
     // Answers held-back requests in the order of arrival. Requests of clients with too much unsent data continue to wait.
     std::deque<HeldBack> held = std::exchange(held_back_, {});
     for (HeldBack& one : held) {
       if (may_send(one.request.client)) {
-        fetch(one.request, one.came_ns);
+        fetch(one.request, one.arrival_ns);
       } else {
         held_back_.push_back(std::move(one));
       }
     }
   }
   for (Request& request : requests_) handle(request, now_ns);
-  was_asked_ = was_asked_ || !requests_.empty();
+  was_requested_ = was_requested_ || !requests_.empty();
   requests_.clear();
-  if (now_ns >= look_ns_) look(now_ns);
-  return moved;
+  if (now_ns >= next_check_ns_) check_waiting(now_ns);
+  return progressed;
 }
 
 void FragmentService::end() {
   if (std::exchange(ended_, true)) return;
   retention_.end();
-  look_ns_ = 0;
+  next_check_ns_ = 0;
 }
 
 void FragmentService::handle(Request& request, std::uint64_t now_ns) {
@@ -104,28 +104,28 @@ bool FragmentService::may_send(ClientNumber client) const {
          found->second.sending + retention_.robs().size() <= settings_.most_sending / kShareOfClient;
 }
 
-void FragmentService::fetch(Request& request, std::uint64_t came_ns) {
+void FragmentService::fetch(Request& request, std::uint64_t arrival_ns) {
   if (!formats::read_fetch_request(request.message.in_one_piece(scratch_), fetch_request_))
     return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
-  asked_.client = request.client;
-  asked_.number = request.number;
-  asked_.id = fetch_request_.id;
-  retention_.align(asked_.id);
-  asked_.until_ns = came_ns + std::uint64_t{fetch_request_.wait_us} * 1000;
-  asked_.robs.clear();
+  parsed_request_.client = request.client;
+  parsed_request_.number = request.number;
+  parsed_request_.id = fetch_request_.id;
+  retention_.align(parsed_request_.id);
+  parsed_request_.until_ns = arrival_ns + std::uint64_t{fetch_request_.wait_us} * 1000;
+  parsed_request_.robs.clear();
   if (fetch_request_.robs.empty()) {
-    for (std::uint32_t rob = 0; rob < retention_.robs().size(); ++rob) asked_.robs.push_back(rob);
+    for (std::uint32_t rob = 0; rob < retention_.robs().size(); ++rob) parsed_request_.robs.push_back(rob);
   }
   ++fetch_;
   for (const SourceId id : fetch_request_.robs) {
     const auto rob = retention_.rob(id);
     if (!rob || std::exchange(named_in_[*rob], fetch_) == fetch_)
       return refuse(request, FragmentRefusal::unknown_rob, ServiceCounter::unknown_rob);
-    asked_.robs.push_back(static_cast<std::uint32_t>(*rob));
+    parsed_request_.robs.push_back(static_cast<std::uint32_t>(*rob));
   }
-  if (answer(asked_, now_ns_ >= asked_.until_ns)) return;
+  if (answer(parsed_request_, now_ns_ >= parsed_request_.until_ns)) return;
   if (waiting_.full()) return refuse(request, FragmentRefusal::busy, ServiceCounter::busy);
-  waiting_.add(asked_);
+  waiting_.add(parsed_request_);
 }
 
 // False, without an answer, if a fragment may still come and the answer need not be given `now`.
@@ -135,7 +135,7 @@ bool FragmentService::answer(const WaitingRequest& request, bool now) {
   for (const std::uint32_t rob : request.robs) {
     const Answer answer = retention_.book(rob).find(request.id).answer;
     if (answer == Answer::pending && !now) return false;
-    data = data || answer == Answer::there;
+    data = data || answer == Answer::kept;
     if (answer == Answer::pending) status |= formats::fetch_status::kPending;
     if (answer == Answer::lost) status |= formats::fetch_status::kLost;
   }
@@ -164,7 +164,7 @@ bool FragmentService::answer(const WaitingRequest& request, bool now) {
   counters_.add(ServiceCounter::fetched, sending.reply.fragments());
   sending_ += sending.robs;
   Client& client = clients_[request.client];
-  if (client.sending == 0) client.moved_ns = now_ns_;
+  if (client.sending == 0) client.progress_ns = now_ns_;
   client.sending += sending.robs;
   replier_->reply(request.client, request.number, status, sending.reply.parts(list_), this, tag);
   return true;
@@ -175,11 +175,11 @@ void FragmentService::sent(std::uint64_t tag) noexcept {
   sending_ -= sending.robs;
   if (const auto client = clients_.find(sending.client); client != clients_.end()) {
     client->second.sending -= sending.robs;
-    client->second.moved_ns = now_ns_;
+    client->second.progress_ns = now_ns_;
   }
   sending.reply.clear();
   free_replies_.push_back(tag);
-  room_again_ = true;
+  reply_was_sent_ = true;
 }
 
 void FragmentService::clear(const Request& request, std::uint64_t now_ns) {
@@ -193,7 +193,7 @@ void FragmentService::clear(const Request& request, std::uint64_t now_ns) {
   if (const auto first = clear_request_.first_id()) retention_.align(*first);
   retention_.clear(clear_request_, now_ns);
   replier_->reply(request.client, request.number, 0, {});
-  look_ns_ = 0;  // requests for cleared fragments need not wait any longer
+  next_check_ns_ = 0;  // requests for cleared fragments need not wait any longer
 }
 
 void FragmentService::describe(const Request& request) {
@@ -213,7 +213,7 @@ void FragmentService::describe(const Request& request) {
 void FragmentService::holdings(const Request& request) {
   const auto asked = formats::read_holdings_request(request.message.in_one_piece(scratch_));
   if (!asked) return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
-  asked->run_at ? retention_.align(*asked->run_at, true) : retention_.alone();
+  asked->run_at ? retention_.align(*asked->run_at, true) : retention_.set_alone();
   answer_.clear();
   const std::size_t most = std::min<std::size_t>(asked->most_ranges, formats::kMostHoldingsRanges);
   formats::append_holdings_reply(answer_, retention_.holdings(asked->from, most));
@@ -232,25 +232,25 @@ void FragmentService::refuse(const Request& request, FragmentRefusal why, Servic
   replier_->refuse(request.client, request.number, static_cast<std::uint16_t>(why));
 }
 
-void FragmentService::look(std::uint64_t now_ns) {
-  look_ns_ = now_ns + kLookNs;
-  waiting_.all([&](const WaitingRequest& request) {
+void FragmentService::check_waiting(std::uint64_t now_ns) {
+  next_check_ns_ = now_ns + kCheckNs;
+  waiting_.for_each([&](const WaitingRequest& request) {
     return may_send(request.client) && answer(request, now_ns >= request.until_ns);
   });
   for (auto& [number, client] : clients_) {
     if (client.sending == 0) continue;
     // A large reply may take several looks: each sent page counts as progress.
     if (const std::uint64_t bytes = replier_->sent_bytes(number); std::exchange(client.sent_bytes, bytes) != bytes)
-      client.moved_ns = now_ns;
-    if (now_ns - client.moved_ns < settings_.patience_ns) continue;
+      client.progress_ns = now_ns;
+    if (now_ns - client.progress_ns < settings_.patience_ns) continue;
     counters_.add(ServiceCounter::cut_off);
     replier_->cut_off(number, "it does not read its replies");
     break;  // the cut releases replies, and may change the list
   }
-  const std::vector<ClientNumber> here = replier_->clients();
-  if (clients_.size() <= 2 * here.size()) return;
+  const std::vector<ClientNumber> connected = replier_->clients();
+  if (clients_.size() <= 2 * connected.size()) return;
   std::erase_if(clients_, [&](const auto& one) {
-    return one.second.sending == 0 && std::ranges::find(here, one.first) == here.end();
+    return one.second.sending == 0 && std::ranges::find(connected, one.first) == connected.end();
   });
 }
 

@@ -84,8 +84,8 @@ class FragmentService final : private transport::ReplyOwner {
   /// Sets the run number in replies. Call it before the first fragment.
   void set_run(std::uint32_t run_number) { settings_.frame.run_number = run_number; }
 
-  /// Like FragmentBook::take(); also answers the requests that wait for the fragment.
-  FragmentBook::Taken take(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns);
+  /// Like FragmentBook::keep(); also answers the requests that wait for the fragment.
+  FragmentBook::Outcome keep(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns);
 
   /// Handles the network and the passing of time. True if a request arrived or a reply was sent.
   bool serve(std::uint64_t now_ns);
@@ -96,7 +96,7 @@ class FragmentService final : private transport::ReplyOwner {
   Retention& retention() { return retention_; }
   const Retention& retention() const { return retention_; }
   /// True once any request has arrived.
-  bool was_asked() const { return was_asked_; }
+  bool was_requested() const { return was_requested_; }
   /// Time of the last fetch or clear; 0: never. Other requests do not count: a supervisor may ask for holdings for ever.
   std::uint64_t used_ns() const { return used_ns_; }
   std::size_t sending() const { return sending_; }
@@ -108,9 +108,9 @@ class FragmentService final : private transport::ReplyOwner {
  private:
   using Request = transport::Replier::Request;
   struct Client {
-    std::size_t sending = 0;       ///< ROBs in unsent replies
-    std::uint64_t moved_ns = 0;    ///< the last time at which the client had no such replies, or at which bytes were sent
-    std::uint64_t sent_bytes = 0;  ///< bytes sent up to the last look
+    std::size_t sending = 0;        ///< ROBs in unsent replies
+    std::uint64_t progress_ns = 0;  ///< the last time at which the client had no such replies, or at which bytes were sent
+    std::uint64_t sent_bytes = 0;   ///< bytes sent up to the last look
     std::optional<std::uint64_t> clear_sequence{};  ///< sequence number of the client's last clear
   };
   struct Sending {
@@ -122,13 +122,13 @@ class FragmentService final : private transport::ReplyOwner {
   void sent(std::uint64_t tag) noexcept override;
   void handle(Request& request, std::uint64_t now_ns);
   bool may_send(transport::Replier::Client client) const;
-  void fetch(Request& request, std::uint64_t came_ns);
+  void fetch(Request& request, std::uint64_t arrival_ns);
   bool answer(const WaitingRequest& request, bool now);
   void clear(const Request& request, std::uint64_t now_ns);
   void describe(const Request& request);
   void holdings(const Request& request);
   void refuse(const Request& request, formats::FragmentRefusal why, ServiceCounter counter);
-  void look(std::uint64_t now_ns);
+  void check_waiting(std::uint64_t now_ns);
   void drop(const transport::Replier::Dropped& dropped);
 
   FragmentServiceSettings settings_;
@@ -137,18 +137,18 @@ class FragmentService final : private transport::ReplyOwner {
   std::unordered_map<transport::Replier::Client, Client> clients_;
   struct HeldBack {
     Request request;
-    std::uint64_t came_ns = 0;
+    std::uint64_t arrival_ns = 0;
   };
   std::deque<HeldBack> held_back_;
   std::vector<std::unique_ptr<Sending>> replies_;  // unsent replies, by tag
   std::vector<std::uint64_t> free_replies_;
   std::size_t sending_ = 0;
-  bool room_again_ = false;  // a reply has been sent since the last serve()
+  bool reply_was_sent_ = false;  // a reply has been sent since the last serve()
   bool ended_ = false;
-  bool was_asked_ = false;
+  bool was_requested_ = false;
   std::uint64_t used_ns_ = 0;
   std::uint64_t now_ns_ = 0;
-  std::uint64_t look_ns_ = 0;
+  std::uint64_t next_check_ns_ = 0;
   base::CounterBlock<ServiceCounter> counters_;
   base::LogThrottle unreadable_log_;
 
@@ -162,7 +162,7 @@ class FragmentService final : private transport::ReplyOwner {
   std::uint64_t fetch_ = 0;
   formats::FetchRequest fetch_request_;
   formats::ClearRequest clear_request_;
-  WaitingRequest asked_;
+  WaitingRequest parsed_request_;
 
   std::unique_ptr<transport::Replier> replier_;  // destroyed first: its destructor calls sent()
 };

@@ -36,7 +36,7 @@ HltRequestHandler::HltRequestHandler(HltRequestHandlerSettings settings)
   next_ = end_of_list();
   for (std::size_t rob = 0; rob < settings_.service.robs.size(); ++rob)
     queues_.push_back(std::make_unique<Queue>(settings_.retention.queue));
-  first_.resize(queues_.size());
+  pending_.resize(queues_.size());
 }
 
 HltRequestHandler::~HltRequestHandler() { HltRequestHandler::stop(); }
@@ -83,30 +83,31 @@ void HltRequestHandler::run() {
     // Read before the queues: all fragments were inserted before the flag was set, so an empty queue now stays empty.
     const bool ending = ending_.load(std::memory_order_acquire);
     const std::uint64_t now_ns = base::steady_now_ns();
-    const bool took = take_fragments(now_ns);
-    const bool all_taken = ending && !took && std::ranges::none_of(first_, [](const FragmentPtr& one) { return bool(one); });
+    const bool progressed = keep_fragments(now_ns);
+    const bool all_taken =
+        ending && !progressed && std::ranges::none_of(pending_, [](const FragmentPtr& one) { return bool(one); });
     if (all_taken) service_.end();
-    const bool moved = service_.serve(now_ns) || took;
+    const bool busy = service_.serve(now_ns) || progressed;
     if (service_.retention().unplaced() && !unplaced_.exchange(true, std::memory_order_relaxed))
       base::log_error("{}: {}", settings_.name, unplaced().message());
-    tell();
-    if (all_taken && may_go(now_ns)) break;
-    moved ? backoff.reset() : backoff.idle();
+    publish_counters();
+    if (all_taken && may_stop(now_ns)) break;
+    busy ? backoff.reset() : backoff.idle();
   }
-  service_.retention().let_all_go();
-  tell();
+  service_.retention().release_all();
+  publish_counters();
   cpu_.detach();
 }
 
-bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
+bool HltRequestHandler::keep_fragments(std::uint64_t now_ns) {
   // The end is near if the run ends, or if a book is full and no client clears any more.
-  const bool ends = ends_.load(std::memory_order_relaxed) || told_to_give_up_.load(std::memory_order_relaxed) ||
+  const bool ends = ends_.load(std::memory_order_relaxed) || give_up_requested_.load(std::memory_order_relaxed) ||
                     unplaced_.load(std::memory_order_relaxed);
-  if (!given_up_ && ends && std::ranges::any_of(first_, [](const FragmentPtr& one) { return bool(one); }))
-    given_up_ = may_go(now_ns);
-  bool took = false;
+  if (!given_up_ && ends && std::ranges::any_of(pending_, [](const FragmentPtr& one) { return bool(one); }))
+    given_up_ = may_stop(now_ns);
+  bool progressed = false;
   for (std::size_t rob = 0; rob < queues_.size(); ++rob) {
-    FragmentPtr& fragment = first_[rob];
+    FragmentPtr& fragment = pending_[rob];
     bool emptied = false;
     for (int i = 0; i < kBatch; ++i) {
       emptied = !fragment && !queues_[rob]->try_pop(fragment);
@@ -114,29 +115,31 @@ bool HltRequestHandler::take_fragments(std::uint64_t now_ns) {
       if (given_up_) {
         fragment.reset();
         ++not_kept_;
-      } else if (service_.take(rob, fragment, now_ns) == FragmentBook::Taken::full) {
+      } else if (service_.keep(rob, fragment, now_ns) == FragmentBook::Outcome::full) {
         break;
       }
-      took = true;
+      progressed = true;
     }
-    service_.retention().book(rob).wait_outside(!emptied);
+    service_.retention().book(rob).set_waiting_outside(!emptied);
   }
-  return took;
+  return progressed;
 }
 
 // True if all fragments are cleared and sent, or if no client has fetched or cleared anything for `linger`.
-bool HltRequestHandler::may_go(std::uint64_t now_ns) {
-  if (told_to_give_up_.load(std::memory_order_relaxed) || unplaced_.load(std::memory_order_relaxed)) return true;
+bool HltRequestHandler::may_stop(std::uint64_t now_ns) {
+  if (give_up_requested_.load(std::memory_order_relaxed) || unplaced_.load(std::memory_order_relaxed)) return true;
   if (service_.retention().size() == 0 && service_.sending() == 0) return true;
-  if (!service_.was_asked()) return true;
+  if (!service_.was_requested()) return true;
   if (waits_since_ns_ == 0) waits_since_ns_ = now_ns;
   return now_ns - std::max(waits_since_ns_, service_.used_ns()) > static_cast<std::uint64_t>(settings_.linger.count());
 }
 
-void HltRequestHandler::tell() {
+void HltRequestHandler::publish_counters() {
   const Retention& retention = service_.retention();
   const FragmentBook::Counts counts = retention.counts();
-  const auto set = [this](RetentionCounter what, std::uint64_t value) { told_[static_cast<std::size_t>(what)].set(value); };
+  const auto set = [this](RetentionCounter what, std::uint64_t value) {
+    published_[static_cast<std::size_t>(what)].set(value);
+  };
   set(RetentionCounter::kept, retention.size());
   set(RetentionCounter::kept_bytes, retention.bytes());
   set(RetentionCounter::cleared, counts.cleared);
@@ -152,7 +155,7 @@ void HltRequestHandler::tell() {
   set(RetentionCounter::other_robs, other_robs_.load(std::memory_order_relaxed));
   set(RetentionCounter::kept_limit, settings_.retention.most_fragments() * queues_.size());
   set(RetentionCounter::fill, static_cast<std::uint64_t>(std::lround(100 * retention.fill())));
-  taken_.set(counts.taken + not_kept_);
+  taken_.set(counts.arrived + not_kept_);
 }
 
 Error HltRequestHandler::unplaced() const {
@@ -175,7 +178,7 @@ FragmentConsumer::Status HltRequestHandler::status() const {
   }
   out.cpu_seconds = cpu_.seconds();
   for (std::size_t i = 0; i < kRetentionInfo.size(); ++i)
-    out.counters.push_back({std::string(kRetentionInfo[i].name), told_[i].get()});
+    out.counters.push_back({std::string(kRetentionInfo[i].name), published_[i].get()});
   for (std::size_t i = 0; i < std::size(kServiceInfo); ++i)
     out.counters.push_back({std::string(kServiceInfo[i].name), service_.counters().read(static_cast<ServiceCounter>(i))});
   const std::vector<NamedCounter> network = service_.network_counters();

@@ -101,7 +101,7 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   /// Says that the run ends: kept fragments are served until they are cleared, or until no client has fetched or cleared
   /// anything for `linger`.
   void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
-  void give_up() override { told_to_give_up_.store(true, std::memory_order_relaxed); }
+  void give_up() override { give_up_requested_.store(true, std::memory_order_relaxed); }
   void stop() override;
   void link(FragmentConsumer* next) override;
   Status status() const override;
@@ -116,24 +116,24 @@ class HltRequestHandler final : public FragmentConsumer, public RunAware {
   using Queue = base::BoundedQueue<FragmentPtr>;
 
   void run();
-  bool take_fragments(std::uint64_t now_ns);
-  bool may_go(std::uint64_t now_ns);
+  bool keep_fragments(std::uint64_t now_ns);
+  bool may_stop(std::uint64_t now_ns);
   Error unplaced() const;
-  void tell();
+  void publish_counters();
 
   const HltRequestHandlerSettings settings_;
   FragmentService service_;
   std::vector<std::unique_ptr<Queue>> queues_;  // one queue for each ROB
-  std::vector<FragmentPtr> first_;  // for each ROB: a fragment that was taken from the queue while the book was full
+  std::vector<FragmentPtr> pending_;  // for each ROB: a fragment that was taken from the queue while the book was full
 
   std::atomic<bool> ends_{false};  // the run ends
-  std::atomic<bool> told_to_give_up_{false};
+  std::atomic<bool> give_up_requested_{false};
   std::atomic<bool> ending_{false};  // all fragments have been inserted
   bool given_up_ = false;            // the handler gave up its clients, while the run ends
   std::atomic<bool> unplaced_{false};
   std::uint64_t waits_since_ns_ = 0;
   std::uint64_t not_kept_ = 0;
-  std::array<base::Gauge<std::uint64_t>, kRetentionInfo.size()> told_{};
+  std::array<base::Gauge<std::uint64_t>, kRetentionInfo.size()> published_{};
   base::Gauge<std::uint64_t> taken_;
   alignas(base::kCacheLine) std::atomic<std::uint64_t> stalls_{0};
   std::atomic<std::uint64_t> other_robs_{0};

@@ -98,8 +98,8 @@ void QueuedConsumer::run(Seat& seat, unsigned index) {
     const bool draining = draining_.load(std::memory_order_acquire);
     if (queue_.try_pop(fragment)) {
       backoff.reset();
-      take(seat, std::move(fragment));
-    } else if (seat.worker->rest(draining)) {
+      process(seat, std::move(fragment));
+    } else if (seat.worker->on_idle(draining)) {
       break;
     } else {
       backoff.idle();
@@ -108,7 +108,7 @@ void QueuedConsumer::run(Seat& seat, unsigned index) {
   seat.cpu.detach();
 }
 
-void QueuedConsumer::take(Seat& seat, FragmentPtr fragment) {
+void QueuedConsumer::process(Seat& seat, FragmentPtr fragment) {
   if (gives_up()) [[unlikely]]
     return seat.counters.add(Count::given_up);
   // Times one fragment in sixteen: reading the clock costs more than the queue.
@@ -130,13 +130,13 @@ void QueuedConsumer::take(Seat& seat, FragmentPtr fragment) {
 
 void QueuedConsumer::work_inline(FragmentPtr fragment) {
   Seat& seat = *seats_[number_of_this_thread() % kInlineSeats];
-  if (seat.taken.test_and_set(std::memory_order_acquire)) [[unlikely]] {
+  if (seat.busy.test_and_set(std::memory_order_acquire)) [[unlikely]] {
     stalls_.fetch_add(1, std::memory_order_relaxed);
     base::Backoff backoff(base::IdlePolicy::yield);
-    while (seat.taken.test_and_set(std::memory_order_acquire)) backoff.idle();
+    while (seat.busy.test_and_set(std::memory_order_acquire)) backoff.idle();
   }
-  take(seat, std::move(fragment));
-  seat.taken.clear(std::memory_order_release);
+  process(seat, std::move(fragment));
+  seat.busy.clear(std::memory_order_release);
 }
 
 void QueuedConsumer::wait_and_push(FragmentPtr fragment) {

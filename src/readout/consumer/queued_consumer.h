@@ -66,7 +66,7 @@ class QueuedConsumer : public FragmentConsumer {
     /// a worker that can still use the fragment must catch them itself.
     virtual void work(FragmentPtr fragment) = 0;
     /// Called while the queue is empty. With `ending` the queue stays empty, and the result true ends the thread.
-    virtual bool rest(bool ending) { return ending; }
+    virtual bool on_idle(bool ending) { return ending; }
   };
   virtual std::unique_ptr<Worker> make_worker(unsigned index) = 0;
 
@@ -104,14 +104,14 @@ class QueuedConsumer : public FragmentConsumer {
     base::LatencyHistogram latency;
     std::uint32_t timed = 0;  // number of fragments with a time
     std::unique_ptr<Worker> worker;
-    std::atomic_flag taken;
+    std::atomic_flag busy;
     base::ThreadCpu cpu;
     std::thread thread;
   };
 
   void wait_and_push(FragmentPtr fragment);
   void work_inline(FragmentPtr fragment);
-  void take(Seat& seat, FragmentPtr fragment);
+  void process(Seat& seat, FragmentPtr fragment);
   void run(Seat& seat, unsigned index);
 
   const QueueSettings settings_;

@@ -40,7 +40,7 @@ void SampleServer::serve(int timeout_ms, std::uint64_t now_ns) {
     if ((events & (POLLERR | POLLHUP | POLLNVAL)) != 0) reader.gone = true;
     if (!reader.gone && !reader.pending.empty()) push(reader, now_ns);
   }
-  forget_the_gone();
+  erase_gone();
   if (polled_[0].revents != 0) accept_readers();
 }
 
@@ -74,7 +74,7 @@ void SampleServer::send(SampleHeader header, std::span<const std::byte> event, s
     ++counters_.sent;
     push(*reader, now_ns);
   }
-  forget_the_gone();
+  erase_gone();
 }
 
 void SampleServer::push(Reader& reader, std::uint64_t now_ns) {
@@ -100,7 +100,7 @@ void SampleServer::push(Reader& reader, std::uint64_t now_ns) {
   reader.pending.clear();
 }
 
-void SampleServer::forget_the_gone() {
+void SampleServer::erase_gone() {
   std::erase_if(readers_, [](const auto& reader) { return reader->gone; });
 }
 

@@ -53,7 +53,7 @@ class SampleServer {
 
   void accept_readers();
   void push(Reader& reader, std::uint64_t now_ns);
-  void forget_the_gone();
+  void erase_gone();
 
   base::UnixEndpoint endpoint_;
   std::vector<std::unique_ptr<Reader>> readers_;

@@ -18,7 +18,7 @@ void VerifyRdhWork::process(Fragment& fragment) {
   std::uint32_t chunks = 0;
   const auto wrong = [&](base::Gauge<std::uint64_t>& counter, std::uint32_t link_id) {
     counter.add(1);
-    first_wrong_.tell(fragment, link_id);
+    first_wrong_.set(fragment, link_id);
   };
   const bool sound = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<const std::byte> bytes) {
     ++chunks;

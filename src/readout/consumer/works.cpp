@@ -75,7 +75,7 @@ void VerifyWork::process(Fragment& fragment) {
     wrong_[i].add(count);
   }
   if (mismatches == 0) return;
-  first_wrong_.tell(fragment, tally.wrong_link);
+  first_wrong_.set(fragment, tally.wrong_link);
   mismatches_.add(mismatches);
   mismatching_fragments_.add(1);
 }

@@ -5,7 +5,7 @@
 namespace rodeo::readout {
 
 FragmentBook::Counts& FragmentBook::Counts::operator+=(const Counts& other) {
-  taken += other.taken;
+  arrived += other.arrived;
   cleared += other.cleared;
   cleared_early += other.cleared_early;
   duplicates += other.duplicates;
@@ -25,8 +25,8 @@ FragmentBook::FragmentBook(const Settings& settings)
       placed_(!settings.short_ids()),
       early_table_(std::max<std::size_t>(settings.most_early_clears, 1)),
       early_(std::max<std::size_t>(settings.most_early_clears, 1)),
-      gone_table_(std::max<std::size_t>(settings.reorder_fragments, 1)),
-      gone_(std::max<std::size_t>(settings.reorder_fragments, 1)) {
+      released_table_(std::max<std::size_t>(settings.reorder_fragments, 1)),
+      released_(std::max<std::size_t>(settings.reorder_fragments, 1)) {
   for (auto place = static_cast<std::uint32_t>(entries_.size()); place-- > 0;) {
     entries_[place].newer = free_;
     free_ = place;
@@ -40,50 +40,50 @@ double FragmentBook::memory_bytes(const Settings& settings) {
          static_cast<double>(settings.reorder_fragments) * sizeof(Moment);
 }
 
-FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_ns) {
+FragmentBook::Outcome FragmentBook::keep(FragmentPtr& fragment, std::uint64_t now_ns) {
   if (!has_newest_ && run_at_ && !settings_.short_ids()) {
-    offset_ = lacking(fragment->global_id);
+    offset_ = missing_rounds(fragment->global_id);
     aligned_ = true;
   }
   const std::uint64_t id = fragment->global_id + offset_;
-  const auto let_it_go = [&](std::uint64_t& why) {
-    note_newest(id, now_ns);
-    ++counts_.taken;
+  const auto release_as = [&](std::uint64_t& why) {
+    on_arrival(id, now_ns);
+    ++counts_.arrived;
     ++why;
     fragment.reset();
-    return Taken::let_go;
+    return Outcome::released;
   };
-  if (table_.find(id) != GlobalIdTable::kNone || is_gone(id)) return let_it_go(counts_.duplicates);
+  if (table_.find(id) != GlobalIdTable::kNone || was_released(id)) return release_as(counts_.duplicates);
   if (early_table_.size() != 0 && early_table_.erase(id)) {
-    let_it_go(counts_.cleared_early);
-    note_gone(id, now_ns);
-    return Taken::let_go;
+    release_as(counts_.cleared_early);
+    remember_released(id, now_ns);
+    return Outcome::released;
   }
-  if (free_ == GlobalIdTable::kNone) return Taken::full;
-  if (passed(id)) ++counts_.late;
-  note_newest(id, now_ns);
-  ++counts_.taken;
-  keep(fragment, id, now_ns);
-  return Taken::kept;
+  if (free_ == GlobalIdTable::kNone) return Outcome::full;
+  if (is_behind_line(id)) ++counts_.late;
+  on_arrival(id, now_ns);
+  ++counts_.arrived;
+  store(fragment, id, now_ns);
+  return Outcome::kept;
 }
 
 FragmentBook::Found FragmentBook::find(std::uint64_t id) const {
   if (!placed_ && has_newest_) return {unplaced_ ? Answer::lost : Answer::pending};
   if (const std::uint32_t place = table_.find(id); place != GlobalIdTable::kNone)
-    return {Answer::there, &entries_[place].fragment};
-  if (passed(id) || is_gone(id)) return {Answer::lost};
+    return {Answer::kept, &entries_[place].fragment};
+  if (is_behind_line(id) || was_released(id)) return {Answer::lost};
   if (early_table_.size() != 0 && early_table_.find(id) != GlobalIdTable::kNone) return {Answer::lost};
   return {Answer::pending};
 }
 
 void FragmentBook::clear(std::uint64_t id, std::uint64_t now_ns) {
   if (const std::uint32_t place = table_.find(id); place != GlobalIdTable::kNone) {
-    cleared_came_ns_ = std::max(cleared_came_ns_, entries_[place].came_ns);
+    newest_cleared_ns_ = std::max(newest_cleared_ns_, entries_[place].arrival_ns);
     ++counts_.cleared;
-    let_go(place);
-    return note_gone(id, now_ns);
+    release(place);
+    return remember_released(id, now_ns);
   }
-  if (passed(id) || is_gone(id) || early_table_.find(id) != GlobalIdTable::kNone) {
+  if (is_behind_line(id) || was_released(id) || early_table_.find(id) != GlobalIdTable::kNone) {
     ++counts_.cleared_again;
     return;
   }
@@ -91,16 +91,16 @@ void FragmentBook::clear(std::uint64_t id, std::uint64_t now_ns) {
 }
 
 void FragmentBook::advance(std::uint64_t now_ns) {
-  if (!first_settled_ && has_newest_ && first_ns_ + settings_.reorder_ns <= now_ns) {
-    first_settled_ = true;
-    place(false);
+  if (!first_known_ && has_newest_ && first_ns_ + settings_.reorder_ns <= now_ns) {
+    first_known_ = true;
+    decide_placement(false);
   }
-  if (some_outside_ || free_ == GlobalIdTable::kNone) {
+  if (waiting_outside_ || free_ == GlobalIdTable::kNone) {
     held_up_ns_ = now_ns;
   } else {
     const auto over = [&](const Moment& one) { return std::max(one.at_ns, held_up_ns_) + settings_.reorder_ns <= now_ns; };
     while (!recent_.empty() && over(recent_.front())) move_line();
-    while (!gone_.empty() && over(gone_.front())) forget_gone();
+    while (!released_.empty() && over(released_.front())) forget_released();
   }
   while (!early_.empty() && early_.front().at_ns + settings_.garbage_ns <= now_ns) forget_clear();
   collect_garbage();
@@ -110,18 +110,18 @@ void FragmentBook::align(std::uint64_t run_at, bool newest) {
   if (settings_.short_ids()) {
     if (!newest) return;  // the id of a single request may be old or wrong
     run_at_ = std::max(run_at, run_at_.value_or(0));
-    return place(true);
+    return decide_placement(true);
   }
   if (aligned_) return;
   run_at_ = run_at;
   aligned_ = has_newest_;
   if (!has_newest_) return;
-  if (const std::uint64_t by = lacking(newest_); by != 0) shift(by);
+  if (const std::uint64_t by = missing_rounds(newest_); by != 0) shift(by);
 }
 
 // Places a book with short ids. `newest`: the run is now at run_at_.
-void FragmentBook::place(bool newest) {
-  if (aligned_ || !has_newest_ || !run_at_ || !first_settled_) return;
+void FragmentBook::decide_placement(bool newest) {
+  if (aligned_ || !has_newest_ || !run_at_ || !first_known_) return;
   if (may_begin_the_run() || (newest && *run_at_ < settings_.id_step)) {
     placed_ = aligned_ = true;
   } else if (*run_at_ >= settings_.id_step && (newest || !placed_)) {
@@ -133,7 +133,7 @@ void FragmentBook::place(bool newest) {
 bool FragmentBook::may_begin_the_run() const { return first_ == 0 && *run_at_ <= newest_ + most(); }
 
 // The multiple of the step that brings this id nearest to the farm's id; at least 0.
-std::uint64_t FragmentBook::lacking(std::uint64_t id) const {
+std::uint64_t FragmentBook::missing_rounds(std::uint64_t id) const {
   const std::uint64_t half = settings_.id_step / 2;
   if (has_newest_ ? may_begin_the_run() : id == 0 && *run_at_ <= most()) return 0;
   if (*run_at_ < id + half) return 0;
@@ -147,40 +147,40 @@ void FragmentBook::shift(std::uint64_t by) {
   first_ += by;
   line_ += by;
   recent_.shift(by);
-  gone_.shift(by);
+  released_.shift(by);
   table_.clear();
   for (std::uint32_t at = oldest_; at != GlobalIdTable::kNone; at = entries_[at].newer)
     table_.insert(entries_[at].global_id += by, at);
-  gone_table_.clear();
-  gone_.for_each([&](std::uint64_t id, std::uint32_t place) { gone_table_.insert(id, place); });
+  released_table_.clear();
+  released_.for_each([&](std::uint64_t id, std::uint32_t place) { released_table_.insert(id, place); });
 }
 
-void FragmentBook::alone() {
-  placed_ = placed_ || (first_settled_ && !unplaced_);
+void FragmentBook::set_alone() {
+  placed_ = placed_ || (first_known_ && !unplaced_);
   // Readouts that join later take their rounds from this book.
   aligned_ = aligned_ || (placed_ && settings_.short_ids() && newest_ >= settings_.id_step);
 }
 
 void FragmentBook::end() {
   ended_ = true;
-  first_settled_ = has_newest_;
-  place(false);
+  first_known_ = has_newest_;
+  decide_placement(false);
 }
 
-void FragmentBook::let_all_go() {
+void FragmentBook::release_all() {
   while (oldest_ != GlobalIdTable::kNone) {
     ++counts_.left_over;
-    let_go(oldest_);
+    release(oldest_);
   }
 }
 
-void FragmentBook::keep(FragmentPtr& fragment, std::uint64_t id, std::uint64_t now_ns) {
+void FragmentBook::store(FragmentPtr& fragment, std::uint64_t id, std::uint64_t now_ns) {
   const std::uint32_t place = free_;
   Entry& entry = entries_[place];
   free_ = entry.newer;
   table_.insert(id, place);
   entry.global_id = id;
-  entry.came_ns = now_ns;
+  entry.arrival_ns = now_ns;
   entry.bytes = static_cast<std::uint32_t>(fragment->payload_bytes());
   entry.fragment = std::move(fragment);
   bytes_ += entry.bytes;
@@ -190,7 +190,7 @@ void FragmentBook::keep(FragmentPtr& fragment, std::uint64_t id, std::uint64_t n
   newest_entry_ = place;
 }
 
-void FragmentBook::let_go(std::uint32_t place) {
+void FragmentBook::release(std::uint32_t place) {
   Entry& entry = entries_[place];
   table_.erase(entry.global_id);
   entry.fragment.reset();
@@ -201,7 +201,7 @@ void FragmentBook::let_go(std::uint32_t place) {
   free_ = place;
 }
 
-void FragmentBook::note_newest(std::uint64_t id, std::uint64_t now_ns) {
+void FragmentBook::on_arrival(std::uint64_t id, std::uint64_t now_ns) {
   if (!has_newest_) first_ns_ = now_ns;
   if (!has_newest_ || id < first_) first_ = id;
   if (!has_newest_ || id > newest_) newest_ = id;
@@ -232,22 +232,22 @@ void FragmentBook::forget_clear() {
   early_.pop();
 }
 
-void FragmentBook::note_gone(std::uint64_t id, std::uint64_t now_ns) {
-  if (passed(id)) return;
-  if (gone_.full()) forget_gone();
-  gone_table_.insert(id, gone_.next_place());
-  gone_.push({id, now_ns});
+void FragmentBook::remember_released(std::uint64_t id, std::uint64_t now_ns) {
+  if (is_behind_line(id)) return;
+  if (released_.full()) forget_released();
+  released_table_.insert(id, released_.next_place());
+  released_.push({id, now_ns});
 }
 
-void FragmentBook::forget_gone() {
-  gone_table_.erase(gone_.front().id);
-  gone_.pop();
+void FragmentBook::forget_released() {
+  released_table_.erase(released_.front().id);
+  released_.pop();
 }
 
 void FragmentBook::collect_garbage() {
-  while (oldest_ != GlobalIdTable::kNone && entries_[oldest_].came_ns + settings_.garbage_ns < cleared_came_ns_) {
+  while (oldest_ != GlobalIdTable::kNone && entries_[oldest_].arrival_ns + settings_.garbage_ns < newest_cleared_ns_) {
     ++counts_.garbage;
-    let_go(oldest_);
+    release(oldest_);
   }
 }
 

@@ -35,7 +35,7 @@
 //
 //   it begins with the id 0 (see above)        ─► its own ids are right
 //   the farm's position is below `id_step`     ─► its own ids are right
-//   the farm knows no other position (alone()) ─► its own ids are right, until the farm knows one
+//   the farm knows no other position (set_alone()) ─► its own ids are right, until the farm knows one
 //   the farm's position is `id_step` or above  ─► unplaced(): the run must stop
 //
 // The ids of released fragments are remembered only until they are behind the line.
@@ -67,13 +67,14 @@ class FragmentBook {
   };
 
   struct Counts {
-    std::uint64_t taken = 0;  ///< number of fragments: kept now + cleared + cleared_early + duplicates + garbage + left_over
+    std::uint64_t arrived =
+        0;  ///< number of fragments: kept now + cleared + cleared_early + duplicates + garbage + left_over
     std::uint64_t cleared = 0;
     std::uint64_t cleared_early = 0;
     std::uint64_t duplicates = 0;
     std::uint64_t garbage = 0;
-    std::uint64_t left_over = 0;        ///< fragments released by let_all_go()
-    std::uint64_t late = 0;             ///< late fragments, which are also in `taken`
+    std::uint64_t left_over = 0;        ///< fragments released by release_all()
+    std::uint64_t late = 0;             ///< late fragments, which are also in `arrived`
     std::uint64_t cleared_again = 0;    ///< number of ids
     std::uint64_t early_forgotten = 0;  ///< number of ids
 
@@ -81,8 +82,8 @@ class FragmentBook {
     bool operator==(const Counts&) const = default;
   };
 
-  enum class Taken : std::uint8_t { kept, let_go, full };
-  enum class Answer : std::uint8_t { there, pending, lost };
+  enum class Outcome : std::uint8_t { kept, released, full };
+  enum class Answer : std::uint8_t { kept, pending, lost };
 
   explicit FragmentBook(const Settings& settings);
 
@@ -90,7 +91,7 @@ class FragmentBook {
   static double memory_bytes(const Settings& settings);
 
   /// Takes the fragment, which is then empty, unless the book is full. All times are of one clock and never decrease.
-  Taken take(FragmentPtr& fragment, std::uint64_t now_ns);
+  Outcome keep(FragmentPtr& fragment, std::uint64_t now_ns);
 
   struct Found {
     Answer answer = Answer::pending;
@@ -105,12 +106,12 @@ class FragmentBook {
   /// Short ids use the highest position of the run that was named.
   void align(std::uint64_t run_at, bool newest = false);
   /// Says that the farm knows no position but this book's.
-  void alone();
+  void set_alone();
   /// True if the book cannot tell which events its short ids name.
   bool unplaced() const { return unplaced_; }
 
-  /// Says whether fragments of this ROB wait outside, before take(). At first there are none.
-  void wait_outside(bool some) { some_outside_ = some; }
+  /// Says whether fragments of this ROB wait outside, before keep(). At first there are none.
+  void set_waiting_outside(bool some) { waiting_outside_ = some; }
 
   /// Applies the passing of time. Cheap if nothing has changed.
   void advance(std::uint64_t now_ns);
@@ -120,7 +121,7 @@ class FragmentBook {
   bool ended() const { return ended_; }
 
   /// Releases all kept fragments.
-  void let_all_go();
+  void release_all();
 
   std::size_t size() const { return table_.size(); }
   std::size_t most() const { return entries_.size(); }
@@ -135,7 +136,7 @@ class FragmentBook {
   /// The lowest id up to now. It is known `reorder_ns` after the first fragment or at the end, because older ids may arrive
   /// before.
   std::optional<std::uint64_t> first() const {
-    return has_newest() && (first_settled_ || ended_) ? std::optional(first_) : std::nullopt;
+    return has_newest() && (first_known_ || ended_) ? std::optional(first_) : std::nullopt;
   }
 
   /// Calls visit(global id) for each kept fragment, in the order of arrival.
@@ -149,7 +150,7 @@ class FragmentBook {
   struct Entry {
     FragmentPtr fragment;
     std::uint64_t global_id = 0;
-    std::uint64_t came_ns = 0;
+    std::uint64_t arrival_ns = 0;
     std::uint32_t bytes = 0;
     std::uint32_t older = GlobalIdTable::kNone;
     std::uint32_t newer = GlobalIdTable::kNone;  ///< link of a free entry to the next free one
@@ -193,21 +194,23 @@ class FragmentBook {
     std::size_t count_ = 0;
   };
 
-  bool passed(std::uint64_t id) const { return ended_ || (has_line_ && id <= line_); }
-  void keep(FragmentPtr& fragment, std::uint64_t id, std::uint64_t now_ns);
-  void let_go(std::uint32_t place);
-  void note_newest(std::uint64_t id, std::uint64_t now_ns);
-  std::uint64_t lacking(std::uint64_t id) const;
+  bool is_behind_line(std::uint64_t id) const { return ended_ || (has_line_ && id <= line_); }
+  void store(FragmentPtr& fragment, std::uint64_t id, std::uint64_t now_ns);
+  void release(std::uint32_t place);
+  void on_arrival(std::uint64_t id, std::uint64_t now_ns);
+  std::uint64_t missing_rounds(std::uint64_t id) const;
   bool may_begin_the_run() const;
-  void place(bool newest);
+  void decide_placement(bool newest);
   void shift(std::uint64_t by);
   void move_line();
   void remember_clear(std::uint64_t id, std::uint64_t now_ns);
   void forget_clear();
   void collect_garbage();
-  bool is_gone(std::uint64_t id) const { return gone_table_.size() != 0 && gone_table_.find(id) != GlobalIdTable::kNone; }
-  void note_gone(std::uint64_t id, std::uint64_t now_ns);
-  void forget_gone();
+  bool was_released(std::uint64_t id) const {
+    return released_table_.size() != 0 && released_table_.find(id) != GlobalIdTable::kNone;
+  }
+  void remember_released(std::uint64_t id, std::uint64_t now_ns);
+  void forget_released();
 
   const Settings settings_;
   GlobalIdTable table_;
@@ -216,18 +219,18 @@ class FragmentBook {
   std::uint32_t oldest_ = GlobalIdTable::kNone;
   std::uint32_t newest_entry_ = GlobalIdTable::kNone;
   std::uint64_t bytes_ = 0;
-  std::uint64_t cleared_came_ns_ = 0;  // arrival time of the newest cleared fragment
+  std::uint64_t newest_cleared_ns_ = 0;  // arrival time of the newest cleared fragment
 
   Moments recent_;  // the newest id at the arrival of each recent fragment
   std::uint64_t newest_ = 0;
   std::uint64_t first_ = 0;     // the lowest id up to now
   std::uint64_t first_ns_ = 0;  // arrival time of the first fragment
-  bool first_settled_ = false;
+  bool first_known_ = false;
   std::uint64_t line_ = 0;
   bool has_newest_ = false;
   bool has_line_ = false;
   bool ended_ = false;
-  bool some_outside_ = false;
+  bool waiting_outside_ = false;
   std::optional<std::uint64_t>
       run_at_;            // the last id that the farm named before the first fragment, or the first id after it
   bool aligned_ = false;  // run_at_ is final
@@ -239,8 +242,8 @@ class FragmentBook {
   GlobalIdTable early_table_;  // places in early_
   Moments early_;              // clears before their fragments; used clears are no longer in the table
 
-  GlobalIdTable gone_table_;
-  Moments gone_;  // ids of fragments that were released before they were behind the line
+  GlobalIdTable released_table_;
+  Moments released_;  // ids of fragments that were released before they were behind the line
   Counts counts_;
 };
 

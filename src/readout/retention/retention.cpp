@@ -20,8 +20,8 @@ void Retention::align(std::uint64_t run_at, bool newest) {
   for (FragmentBook& book : books_) book.align(run_at, newest);
 }
 
-void Retention::alone() {
-  for (FragmentBook& book : books_) book.alone();
+void Retention::set_alone() {
+  for (FragmentBook& book : books_) book.set_alone();
 }
 
 bool Retention::unplaced() const { return std::ranges::any_of(books_, &FragmentBook::unplaced); }
@@ -40,8 +40,8 @@ void Retention::end() {
   for (FragmentBook& book : books_) book.end();
 }
 
-void Retention::let_all_go() {
-  for (FragmentBook& book : books_) book.let_all_go();
+void Retention::release_all() {
+  for (FragmentBook& book : books_) book.release_all();
 }
 
 formats::HoldingsReply Retention::holdings(std::uint64_t from, std::size_t most) const {

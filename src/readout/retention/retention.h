@@ -27,12 +27,12 @@ class Retention {
   /// Says that the farm named this global id: see FragmentBook::align().
   void align(std::uint64_t run_at, bool newest = false);
   /// Says that a supervisor asked, and knows no position but this readout's.
-  void alone();
+  void set_alone();
   bool unplaced() const;
   void clear(const formats::ClearRequest& request, std::uint64_t now_ns);
   void advance(std::uint64_t now_ns);
   void end();
-  void let_all_go();
+  void release_all();
 
   /// The kept fragments of any ROB with this global id or a higher one, in at most `most` ranges.
   formats::HoldingsReply holdings(std::uint64_t from, std::size_t most) const;

@@ -33,7 +33,7 @@ class WaitingRequests {
   /// Calls answered(request) for the requests of this id; removes those for which it returns true. The function must not
   /// call add().
   template <typename Answered>
-  void of(std::uint64_t id, Answered&& answered) {
+  void for_each_of(std::uint64_t id, Answered&& answered) {
     if (size_ == 0) return;
     for (std::uint32_t at = table_.find(id); at != GlobalIdTable::kNone;) {
       const std::uint32_t next = places_[at].next;
@@ -44,7 +44,7 @@ class WaitingRequests {
 
   /// Calls answered(request) for all requests, with the same rules.
   template <typename Answered>
-  void all(Answered&& answered) {
+  void for_each(Answered&& answered) {
     for (std::uint32_t at = 0; size_ != 0 && at < used_; ++at) {
       if (places_[at].waits && answered(places_[at].request)) remove(at);
     }

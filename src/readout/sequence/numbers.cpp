@@ -14,9 +14,9 @@ Numbers::Numbers(const SequencerSettings& settings)
     : settings_(settings), segments_(settings.listed ? kListedSegments : kSegments, settings.format.ids()) {}
 
 Place Numbers::extended(const Place& from, std::uint32_t id, std::uint32_t behind) {
-  const std::uint64_t ahead = ((id >> 24) - from.resets + behind) % kResetRound;
+  const std::uint64_t resets_ahead = ((id >> 24) - from.resets + behind) % kResetRound;
   const std::int64_t low = id & 0xffffffU;
-  if (ahead != behind) return {from.resets + ahead - behind, low};
+  if (resets_ahead != behind) return {from.resets + resets_ahead - behind, low};
   constexpr std::int64_t kPeriod = 1 << 24;  // without a reset the L1 id goes on from 0 after its last
   constexpr std::int64_t kBehind = 1 << 20;
   const std::int64_t ahead = (low - from.index) & (kPeriod - 1);
