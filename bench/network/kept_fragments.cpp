@@ -107,7 +107,7 @@ void KeptSource::run(FragmentConsumer& consumer, const std::atomic<bool>& stop) 
   pool_.own();
   for (std::uint64_t id = 0; !stop.load(std::memory_order_relaxed); ++id) {
     Slot* slot = nullptr;
-    for (base::Backoff backoff; (slot = pool_.take()) == nullptr; backoff.idle()) {
+    for (base::Backoff backoff; (slot = pool_.acquire()) == nullptr; backoff.idle()) {
       if (stop.load(std::memory_order_relaxed)) return;
     }
     slot->sequence = slot->global_id = id;

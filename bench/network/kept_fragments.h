@@ -47,7 +47,7 @@ class KeptSource final : public FragmentOwner {
 
   /// Inserts fragments in order, from id 0, until `stop`. For one thread.
   void run(FragmentConsumer& consumer, const std::atomic<bool>& stop);
-  void reclaim(Fragment& fragment) noexcept override { pool_.give(static_cast<Slot*>(&fragment)); }
+  void reclaim(Fragment& fragment) noexcept override { pool_.give_back(static_cast<Slot*>(&fragment)); }
 
  private:
   struct Slot : Fragment {

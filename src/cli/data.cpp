@@ -153,7 +153,7 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("links", "links",
         Cell(Json::array_of(links),
              links.empty() ? "not known" : fmt::format("of {}; -o json shows them", counted(links.size(), "ROB"))));
-  const std::optional<Json> run = runs.that_wrote(file.path);
+  const std::optional<Json> run = runs.report_of(file.path);
   p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), readout::why_no_record(file.path)));
   return p;
 }

@@ -134,18 +134,18 @@ Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, con
              return process::ask_process(process::kEmulator, card.name, Json::object({{"command", "status"}})).has_value();
            },
        .lack = "no emulated card"});
-  auto plan = load_readout({.file = file,
-                            .text = std::string(built_in_text(file)),
-                            .overrides = overrides_of(options, card, directory),
-                            .environment = false});
-  if (!plan) return report_errors(plan.error());
-  plan->another_name_will_do = true;
+  auto loaded = load_readout({.file = file,
+                              .text = std::string(built_in_text(file)),
+                              .overrides = overrides_of(options, card, directory),
+                              .environment = false});
+  if (!loaded) return report_errors(loaded.error());
+  loaded->may_change_name = true;
   EmulatorView view(card.name);
   RunOptions how;
   how.seconds = options.seconds;
   how.json_file = options.json_file;
   const auto amend = [&](readout::ReadoutStatus& status, bool last) { view.amend(status, last); };
-  return run_readout(*plan, how, {.amend = amend, .after = &verify_files});
+  return run_readout(*loaded, how, {.amend = amend, .after = &verify_files});
 }
 
 /// The data path, for people.

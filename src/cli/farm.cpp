@@ -13,22 +13,22 @@ namespace rodeo::cli {
 namespace {
 
 Result<ExitCode> supervise(const RunOptions& options) {
-  const auto plan = load_supervisor(options.source());
-  if (!plan) return report_errors(plan.error());
-  return run_process(std::make_unique<farm::SupervisorService>(*plan), options);
+  const auto configuration = load_supervisor(options.source());
+  if (!configuration) return report_errors(configuration.error());
+  return run_process(std::make_unique<farm::SupervisorService>(*configuration), options);
 }
 
 Result<ExitCode> filter(const RunOptions& options) {
   const auto loaded = load_node(options.source());
   if (!loaded) return report_errors(loaded.error());
-  if (loaded->plan.settings.selection.type == "python") farm::set_python_command(RODEO_TRY(python_words()));
-  return run_process(std::make_unique<farm::NodeService>(loaded->plan, loaded->library->registry()), options);
+  if (loaded->configuration.settings.selection.type == "python") farm::set_python_command(RODEO_TRY(python_words()));
+  return run_process(std::make_unique<farm::NodeService>(loaded->configuration, loaded->library->registry()), options);
 }
 
 Result<ExitCode> record(const RunOptions& options) {
-  const auto plan = load_recorder(options.source());
-  if (!plan) return report_errors(plan.error());
-  return run_process(std::make_unique<farm::RecorderService>(*plan), options);
+  const auto configuration = load_recorder(options.source());
+  if (!configuration) return report_errors(configuration.error());
+  return run_process(std::make_unique<farm::RecorderService>(*configuration), options);
 }
 
 Command& add_process(Command& farm, const process::ProcessKind& kind, const std::string& help,

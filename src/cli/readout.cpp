@@ -29,48 +29,48 @@ struct StartOptions {
 };
 
 /// A run with number and report in a database.
-Result<ExitCode> run_of_database(readout::ReadoutPlan& plan, const ReadoutOptions& options) {
+Result<ExitCode> run_of_database(readout::ReadoutConfiguration& configuration, const ReadoutOptions& options) {
   if (options.hold)
     return usage_error("--database with --hold: with --hold the start command gives the number", "leave one of them out");
-  if (!plan.numbered) {
-    return value_error(
-        fmt::format("--database gives the run its number, and so does run.number = {}", plan.settings.run.run_number),
-        "leave run.number out, or --database");
+  if (!configuration.numbered) {
+    return value_error(fmt::format("--database gives the run its number, and so does run.number = {}",
+                                   configuration.settings.run.run_number),
+                       "leave run.number out, or --database");
   }
-  const auto number = RODEO_TRY(number_of_database(options.database, plan.settings.run.run_number));
-  plan.settings.run.run_number = number;
-  plan.numbered = false;
+  const auto number = RODEO_TRY(number_of_database(options.database, configuration.settings.run.run_number));
+  configuration.settings.run.run_number = number;
+  configuration.numbered = false;
   Json report;
-  const auto ended =
-      run_readout(plan, options, {.fragments = options.events, .after = [&](const readout::RunReport&, const Json& json) {
+  const auto ended = run_readout(configuration, options,
+                                 {.fragments = options.events, .after = [&](const readout::RunReport&, const Json& json) {
                                     report = json;
                                     return true;
                                   }});
   if (report.is_null()) return ended;
-  const auto recorded = report_to_database(options.database, plan.settings.name, number, report);
+  const auto recorded = report_to_database(options.database, configuration.settings.name, number, report);
   if (!ended || *ended != ExitCode::done) return ended;
   return recorded;
 }
 
 Result<ExitCode> run(const ReadoutOptions& options) {
   RODEO_TRY(check_run_options(process::kReadout, options));
-  auto plan = load_readout(options.source());
-  if (!plan) return report_errors(plan.error());
+  auto configuration = load_readout(options.source());
+  if (!configuration) return report_errors(configuration.error());
   if (options.events == 0u) {
     return value_error("--events 0: a run without events",
                        "give at least 1, or leave it out to run until Ctrl-C or the end of the input");
   }
   if (options.fail_on_loss && !options.fail_on_loss->empty()) {
-    auto fraction = detail::read(*options.fail_on_loss, plan->settings.fail_on_loss);
-    if (!fraction || !(plan->settings.fail_on_loss >= 0 && plan->settings.fail_on_loss <= 1)) {
+    auto fraction = detail::read(*options.fail_on_loss, configuration->settings.fail_on_loss);
+    if (!fraction || !(configuration->settings.fail_on_loss >= 0 && configuration->settings.fail_on_loss <= 1)) {
       return value_error(fmt::format("--fail-on-loss={}: expected a fraction, 0 to 1", *options.fail_on_loss),
                          "0.01 is one in a hundred; --fail-on-loss alone allows no loss");
     }
   } else if (options.fail_on_loss) {
-    plan->settings.fail_on_loss = 0;
+    configuration->settings.fail_on_loss = 0;
   }
-  if (!options.database.empty()) return run_of_database(*plan, options);
-  return run_readout(*plan, options, {.fragments = options.events});
+  if (!options.database.empty()) return run_of_database(*configuration, options);
+  return run_readout(*configuration, options, {.fragments = options.events});
 }
 
 /// Counters as "late 12, ring_full 3"; programs get the object.

@@ -9,18 +9,19 @@
 
 namespace rodeo::cli {
 
-Result<ExitCode> run_readout(readout::ReadoutPlan& plan, const RunOptions& options, readout::ReadoutService::Options more) {
-  if (options.hold) plan.settings.run.run_number = 0;
+Result<ExitCode> run_readout(readout::ReadoutConfiguration& configuration, const RunOptions& options,
+                             readout::ReadoutService::Options more) {
+  if (options.hold) configuration.settings.run.run_number = 0;
   more.build = build_text();
   try {
-    return run_process(std::make_unique<readout::ReadoutService>(plan, more), options);
+    return run_process(std::make_unique<readout::ReadoutService>(configuration, more), options);
   } catch (const SetupError& refused) {
-    if (!plan.another_name_will_do || refused.error().code != "process.name_taken") throw;
+    if (!configuration.may_change_name || refused.error().code != "process.name_taken") throw;
   }
   // Another readout has the name.
-  plan.settings.name += fmt::format("-{}", ::getpid());
-  plan.settings.run.readout_name = plan.settings.name;
-  return run_process(std::make_unique<readout::ReadoutService>(plan, std::move(more)), options);
+  configuration.settings.name += fmt::format("-{}", ::getpid());
+  configuration.settings.run.readout_name = configuration.settings.name;
+  return run_process(std::make_unique<readout::ReadoutService>(configuration, std::move(more)), options);
 }
 
 }  // namespace rodeo::cli

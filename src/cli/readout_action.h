@@ -6,7 +6,8 @@
 
 namespace rodeo::cli {
 
-/// Runs the plan to its end; see run_process(). The build is added to `more`.
-Result<ExitCode> run_readout(readout::ReadoutPlan& plan, const RunOptions& options, readout::ReadoutService::Options more);
+/// Runs the readout to its end; see run_process(). The build is added to `more`.
+Result<ExitCode> run_readout(readout::ReadoutConfiguration& configuration, const RunOptions& options,
+                             readout::ReadoutService::Options more);
 
 }  // namespace rodeo::cli

@@ -32,7 +32,7 @@ Result<ExitCode> run(const RunOptions& options) {
   RODEO_TRY(check_run_options(process::kRouter, options));
   const auto loaded = load_router(options.source());
   if (!loaded) return report_errors(loaded.error());
-  return run_process(std::make_unique<router::RouterService>(loaded->plan, loaded->library->registry()), options);
+  return run_process(std::make_unique<router::RouterService>(loaded->configuration, loaded->library->registry()), options);
 }
 
 Json status_request(const RouteOptions& options) { return Json::object({{"command", "status"}, {"links", options.links}}); }

@@ -11,8 +11,8 @@
 #include "network/tables.h"
 #include "process/configuration.h"
 #include "process/control_configuration.h"
+#include "readout/configuration.h"
 #include "readout/library.h"
-#include "readout/setting_tables.h"
 #include "router/configuration.h"
 #include "settings/toml_file.h"
 
@@ -97,10 +97,10 @@ std::vector<TableDeclaration> tables_for(const std::filesystem::path& file) {
   return tables;
 }
 
-std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
+std::expected<readout::ReadoutConfiguration, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
   auto library = std::make_unique<readout::Library>();
   const auto configuration = RODEO_TRY(load_configuration(source, system_tables(), library->registry(), library->plugins()));
-  return readout::plan_readout(configuration, std::move(library));
+  return readout::configure_readout(configuration, std::move(library));
 }
 
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source) {
@@ -127,8 +127,8 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
   const auto configuration =
       RODEO_TRY(load_configuration(source, tables_for(source.file), library->registry(), library->plugins()));
   if (configuration.table("router") == nullptr) return nothing;
-  auto plan = RODEO_TRY(router::configure_router(configuration));
-  return LoadedRouter{std::move(library), std::move(plan)};
+  auto router = RODEO_TRY(router::configure_router(configuration));
+  return LoadedRouter{std::move(library), std::move(router)};
 }
 
 namespace {
@@ -153,8 +153,8 @@ std::expected<settings::Configuration, ConfigurationErrors> load_farm(const Conf
 std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source) {
   auto library = std::make_unique<readout::Library>();
   const auto configuration = RODEO_TRY(load_farm(source, *library, "node"));
-  auto plan = RODEO_TRY(farm::configure_node(configuration));
-  return LoadedNode{std::move(library), std::move(plan)};
+  auto node = RODEO_TRY(farm::configure_node(configuration));
+  return LoadedNode{std::move(library), std::move(node)};
 }
 
 std::expected<farm::SupervisorConfiguration, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {

@@ -10,7 +10,7 @@
 #include "farm/node/configuration.h"
 #include "farm/recorder/configuration.h"
 #include "farm/supervisor/configuration.h"
-#include "readout/plan.h"
+#include "readout/configuration.h"
 #include "router/configuration.h"
 #include "settings/configuration.h"
 #include "settings/json.h"
@@ -29,32 +29,32 @@ std::vector<TableDeclaration> system_tables();
 /// out. For an unreadable file: all tables; reading it again gives the reason.
 std::vector<TableDeclaration> tables_for(const std::filesystem::path& file);
 
-/// The plan for `rodeo readout`. Returns all errors at once.
-std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source);
+/// The configuration for `rodeo readout`. Returns all errors at once.
+std::expected<readout::ReadoutConfiguration, ConfigurationErrors> load_readout(const ConfigurationSource& source);
 
 /// The settings for `rodeo emulate`. Returns all errors at once; config.missing_key without [emulator].
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source);
 
-/// The plan for `rodeo route`, with the library of its input.
+/// The configuration for `rodeo route`, with the library of its input.
 struct LoadedRouter {
   std::unique_ptr<readout::Library> library;
-  router::RouterConfiguration plan;
+  router::RouterConfiguration configuration;
 };
 
 /// Returns all errors at once; config.missing_key without [router].
 std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source);
 
-/// The plan for `rodeo farm filter`, with the library of its selection.
+/// The configuration for `rodeo farm filter`, with the library of its selection.
 struct LoadedNode {
   std::unique_ptr<readout::Library> library;
-  farm::NodeConfiguration plan;
+  farm::NodeConfiguration configuration;
 };
 
 /// Returns all errors at once; config.missing_key without [farm.node].
 std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source);
 
-/// The plans for `rodeo farm supervise` and `rodeo farm record`. Return all errors at once; config.missing_key without their
-/// table of [farm].
+/// The configurations for `rodeo farm supervise` and `rodeo farm record`. Return all errors at once; config.missing_key
+/// without their table of [farm].
 std::expected<farm::SupervisorConfiguration, ConfigurationErrors> load_supervisor(const ConfigurationSource& source);
 std::expected<farm::RecorderConfiguration, ConfigurationErrors> load_recorder(const ConfigurationSource& source);
 

@@ -17,20 +17,20 @@
 #include "readout/check.h"
 #include "readout/extractor/rdh_extractor.h"
 #include "readout/rob_links.h"
-#include "readout/told_silence.h"
+#include "readout/silence_limit.h"
 
 namespace rodeo::readout {
 namespace {
 
 // Interval at which back-pressure and the link policy are judged: long enough for cheap status calls, short enough for
 // bursts.
-constexpr std::uint64_t kLookIntervalNs = 50'000'000;
+constexpr std::uint64_t kCheckIntervalNs = 50'000'000;
 
 using formats::to_text;
 
 /// The component that a factory made. On an error, throws it with the place of the component's table.
 template <typename T>
-std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettings& settings) {
+std::unique_ptr<T> made_or_throw(Result<std::unique_ptr<T>> result, const ComponentSettings& settings) {
   if (result) return *std::move(result);
   Error error = std::move(result).error();
   if (error.where.empty()) error.where = settings.where;
@@ -38,7 +38,7 @@ std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettin
 }
 
 /// The name of a component in messages.
-std::string named(const base::ComponentRegistry& registry, base::ComponentKind kind, const std::string& type) {
+std::string component_name(const base::ComponentRegistry& registry, base::ComponentKind kind, const std::string& type) {
   const auto found = registry.find(kind, type);
   const std::string name = fmt::format("{} `{}`", base::kind_name(kind), type);
   return !found || (*found)->origin == "built in" ? name : fmt::format("{} of plug-in {}", name, (*found)->origin);
@@ -62,7 +62,7 @@ std::string more_threads() {
 Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry)
     : settings_(std::move(settings)) {
   check_source_ids(settings_.robs);
-  input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
+  input_ = made_or_throw(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
   find_links();
   const TriggerFields fields = trigger_fields(registry);
   settings_.run.ids = id_layout(fields);
@@ -70,7 +70,7 @@ Application::Application(ReadoutSettings settings, const base::ComponentRegistry
   settings_.run.free_strings.push_back(formats::IdsMark{settings_.run.ids}.text());
   set_run_info(settings_.run);
   for (const std::string& warning : warnings_of(settings_)) base::log_warning("{}", warning);
-  tell_silences(fields);
+  log_silences(fields);
   make_consumers(registry);
   make_builders(registry);
 }
@@ -85,11 +85,12 @@ Application::~Application() {
 }
 
 TriggerFields Application::trigger_fields(const base::ComponentRegistry& registry) const {
-  return made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor)
+  return made_or_throw(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters),
+                       settings_.extractor)
       ->fields();
 }
 
-void Application::tell_silences(const TriggerFields& fields) const {
+void Application::log_silences(const TriggerFields& fields) const {
   std::vector<std::size_t> links;
   for (const Rob& rob : robs_) links.push_back(rob.links.size());
   for (const SilenceNote& note : silence_notes(settings_, fields, links)) {
@@ -112,7 +113,7 @@ formats::IdLayout Application::id_layout(const TriggerFields& fields) const {
 void Application::make_consumers(const base::ComponentRegistry& registry) {
   FragmentConsumer* last = &meter_;
   for (const ComponentSettings& consumer : settings_.consumers) {
-    consumers_.push_back(made(registry.make_consumer(consumer.type, consumer.parameters), consumer));
+    consumers_.push_back(made_or_throw(registry.make_consumer(consumer.type, consumer.parameters), consumer));
     last->link(consumers_.back().get());
     last = consumers_.back().get();
   }
@@ -121,26 +122,29 @@ void Application::make_consumers(const base::ComponentRegistry& registry) {
 
 // Files list the links of each ROB, in the order of the bitmaps in its events.
 void Application::find_links() {
-  TakenLinks taken;
+  AssignedLinks assigned;
   for (const RobSettings& rob : settings_.robs) {
-    std::vector<BuilderLink> links = rob_links(rob, input_->links(), taken);
+    std::vector<BuilderLink> links = rob_links(rob, input_->links(), assigned);
     settings_.run.free_strings.push_back(links_string(rob.source_id, links));
     const std::uint32_t groups = groups_of(settings_, links);
     for (std::uint32_t group = 0; group < groups; ++group) settings_.run.robs.push_back({rob.source_id.value + group});
-    std::vector<LinkState> asked(links.size(), LinkState::active);
-    robs_.push_back({rob.source_id, std::move(links), std::move(asked), LinkPolicy(settings_.link_policy), nullptr});
+    std::vector<LinkState> requested_states(links.size(), LinkState::active);
+    robs_.push_back(
+        {rob.source_id, std::move(links), std::move(requested_states), LinkPolicy(settings_.link_policy), nullptr});
   }
 }
 
 void Application::make_builders(const base::ComponentRegistry& registry) {
   // Builders call these once per worker, at any time in their life.
   const auto extractor = [this, &registry] {
-    return made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor);
+    return made_or_throw(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters),
+                         settings_.extractor);
   };
   std::function<std::unique_ptr<IntegrityChecker>()> checker;
   if (settings_.checker) {
     checker = [this, &registry] {
-      return made(registry.make_checker(settings_.checker->type, settings_.checker->parameters), *settings_.checker);
+      return made_or_throw(registry.make_checker(settings_.checker->type, settings_.checker->parameters),
+                           *settings_.checker);
     };
   }
   for (Rob& rob : robs_) {
@@ -151,10 +155,11 @@ void Application::make_builders(const base::ComponentRegistry& registry) {
         .consumer = &meter_,
         .make_extractor = extractor,
         .make_checker = checker,
-        .extractor_name = named(registry, base::ComponentKind::extractor, settings_.extractor.type),
-        .checker_name = settings_.checker ? named(registry, base::ComponentKind::checker, settings_.checker->type) : ""};
-    rob.builder =
-        made(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context), settings_.builder);
+        .extractor_name = component_name(registry, base::ComponentKind::extractor, settings_.extractor.type),
+        .checker_name =
+            settings_.checker ? component_name(registry, base::ComponentKind::checker, settings_.checker->type) : ""};
+    rob.builder = made_or_throw(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context),
+                                settings_.builder);
     if (auto* const shares = dynamic_cast<SharesReaderTracks*>(rob.builder.get())) shares->share(reader_tracks_);
   }
 }
@@ -223,8 +228,8 @@ void Application::stop_consumer(std::size_t number) {
 void Application::drain() {
   base::set_thread_name("drain");
   for (const Rob& rob : robs_) rob.builder->join();
-  std::uint64_t going_on = 0;
-  end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
+  std::uint64_t not_ended = 0;
+  end_ns_.compare_exchange_strong(not_ended, base::steady_now_ns());
   Phase ended_by_itself = Phase::running;
   phase_.compare_exchange_strong(ended_by_itself, Phase::draining);
   for (std::size_t i = 0; i < consumers_.size(); ++i) stop_consumer(i);
@@ -241,8 +246,8 @@ void Application::stop() {
   if (phase() == Phase::running || phase() == Phase::draining) stopping_ = true;
   if (phase() != Phase::running) return;
   phase_ = Phase::draining;
-  std::uint64_t going_on = 0;
-  end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
+  std::uint64_t not_ended = 0;
+  end_ns_.compare_exchange_strong(not_ended, base::steady_now_ns());
   input_->stop();
   for (const auto& consumer : consumers_) consumer->run_ends();
 }
@@ -250,8 +255,8 @@ void Application::stop() {
 void Application::step() {
   if (phase() != Phase::running && phase() != Phase::draining) return;
   const std::uint64_t now_ns = base::steady_now_ns();
-  if (now_ns - looked_ns_ >= kLookIntervalNs) {
-    looked_ns_ = now_ns;
+  if (now_ns - checked_ns_ >= kCheckIntervalNs) {
+    checked_ns_ = now_ns;
     ReadoutStatus now = status();
     if (failure_.empty() && !now.failure.empty()) {
       failure_ = now.failure;
@@ -343,8 +348,8 @@ void Application::warn_of_duplicates(const ReadoutStatus& now) {
   for (std::size_t i = 0; i < robs_.size(); ++i) {
     const std::uint64_t duplicates = counter_value(now.robs[i].builder.lost, "duplicate");
     const std::uint64_t received = now.robs[i].builder.chunks_received;
-    if (robs_[i].duplicates_told || duplicates < kEnough || duplicates < received / 10) continue;
-    robs_[i].duplicates_told = true;
+    if (robs_[i].duplicates_warned || duplicates < kEnough || duplicates < received / 10) continue;
+    robs_[i].duplicates_warned = true;
     messages_.push_back(fmt::format(
         "warning: {} of {} chunks of ROB {} are duplicates and lost: {}", duplicates, received, to_text(robs_[i].source_id),
         settings_.builder.type == "full"
@@ -355,10 +360,11 @@ void Application::warn_of_duplicates(const ReadoutStatus& now) {
   }
 }
 
-/// Builders obey between two pages. `asked` has the last state that was asked for, also before the builder obeys.
+/// Builders obey between two pages. `requested_states` has the last state that was asked for, also before the builder obeys.
 void Application::set_state(Rob& rob, Fid fid, LinkState state) {
   rob.builder->set_link(fid, state);
-  rob.asked[static_cast<std::size_t>(std::ranges::find(rob.links, fid, &BuilderLink::fid) - rob.links.begin())] = state;
+  rob.requested_states[static_cast<std::size_t>(std::ranges::find(rob.links, fid, &BuilderLink::fid) - rob.links.begin())] =
+      state;
 }
 
 Result<void> Application::set_link(Fid fid, LinkState state) {
@@ -370,7 +376,7 @@ Result<void> Application::set_link(Fid fid, LinkState state) {
   for (Rob& rob : robs_) {
     const auto link = std::ranges::find(rob.links, fid, &BuilderLink::fid);
     if (link == rob.links.end()) continue;
-    if (rob.asked[static_cast<std::size_t>(link - rob.links.begin())] == state) {
+    if (rob.requested_states[static_cast<std::size_t>(link - rob.links.begin())] == state) {
       return std::unexpected(Error{"readout.link_state", fmt::format("link {} is {} already", to_text(fid),
                                                                      state == LinkState::active ? "active" : "removed")});
     }

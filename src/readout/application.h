@@ -88,17 +88,17 @@ class Application {
  private:
   struct Rob {
     SourceId source_id;
-    std::vector<BuilderLink> links;  ///< the builder refers to them
-    std::vector<LinkState> asked;    ///< the state last asked for, by link
+    std::vector<BuilderLink> links;           ///< the builder refers to them
+    std::vector<LinkState> requested_states;  ///< the state last asked for, by link
     LinkPolicy policy;
     std::unique_ptr<FragmentBuilder> builder;
-    bool duplicates_told = false;
+    bool duplicates_warned = false;
   };
 
   void find_links();
   formats::IdLayout id_layout(const TriggerFields& fields) const;
   TriggerFields trigger_fields(const base::ComponentRegistry& registry) const;
-  void tell_silences(const TriggerFields& fields) const;
+  void log_silences(const TriggerFields& fields) const;
   void make_consumers(const base::ComponentRegistry& registry);
   void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);
@@ -128,7 +128,7 @@ class Application {
   std::uint64_t start_ns_ = 0;
   double unix_start_ = 0;
 
-  std::uint64_t looked_ns_ = 0;
+  std::uint64_t checked_ns_ = 0;
   ReadoutStatus previous_;
   std::string cause_;
   BackPressureHistory history_;

@@ -81,10 +81,10 @@ void check_robs(const ReadoutSettings& settings, std::optional<std::span<const F
     add(refused, refused.error().where.empty() ? settings.input.where : std::string(), errors);
     return;
   }
-  TakenLinks taken;
+  AssignedLinks assigned;
   for (const RobSettings& rob : settings.robs) {
     try {
-      const std::vector<BuilderLink> links = rob_links(rob, input_links, taken);
+      const std::vector<BuilderLink> links = rob_links(rob, input_links, assigned);
       if (links.empty()) continue;
       const bool gbt = settings.builder.type == "gbt";
       BuilderContext context;
@@ -191,7 +191,7 @@ void check_names(const ReadoutSettings& settings, ConfigurationErrors& errors) {
 
 }  // namespace
 
-void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+void check_settings(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   check_names(settings, errors);
   if (settings.input.type == "card") {
     try {
@@ -254,7 +254,7 @@ void refuse_bad_event_file(const ReadoutSettings& settings, ConfigurationErrors&
 
 }  // namespace
 
-void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+void check_input_files(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type == "event_file") return refuse_bad_event_file(settings, errors);
   if (settings.input.type != "file") return;
   const auto input = input::FileInputSettings::from(settings.input.parameters);

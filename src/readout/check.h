@@ -12,13 +12,13 @@ namespace rodeo::readout {
 using settings::ConfigurationErrors;
 
 /// Adds the errors in ROBs, links and consumers of these settings that can be found without files and devices.
-void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors& errors);
+void check_settings(const ReadoutSettings& settings, ConfigurationErrors& errors);
 
 /// Warnings, a sentence each, about losses that the settings cause. Example: chunks wait in the input for longer than events
 /// wait for them.
 std::vector<std::string> warnings_of(const ReadoutSettings& settings);
 
 /// Adds the errors that the played recording or event file shows; for `rodeo check`. The links of a card cannot be checked.
-void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors);
+void check_input_files(const ReadoutSettings& settings, ConfigurationErrors& errors);
 
 }  // namespace rodeo::readout

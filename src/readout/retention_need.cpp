@@ -78,7 +78,7 @@ class Need {
 
 }  // namespace
 
-std::uint64_t held_of_a_rob(const ReadoutSettings& settings) {
+std::uint64_t most_held_fragments(const ReadoutSettings& settings) {
   std::uint64_t most = 0;
   // Sums over the handlers: all keep the same fragments, but the clients of one handler may be behind those of another.
   for (const ComponentSettings& consumer : settings.consumers) {
@@ -87,8 +87,8 @@ std::uint64_t held_of_a_rob(const ReadoutSettings& settings) {
   return most;
 }
 
-void follow_retention(const Table& builder, ReadoutSettings& settings, ConfigurationErrors& errors) {
-  const std::uint64_t held = held_of_a_rob(settings);
+void size_buffers_for_retention(const Table& builder, ReadoutSettings& settings, ConfigurationErrors& errors) {
+  const std::uint64_t held = most_held_fragments(settings);
   if (held == 0) return;
   try {
     std::optional<input::GeneratorSettings> generator;

@@ -9,11 +9,12 @@
 namespace rodeo::readout {
 
 /// Number of fragments of each ROB that handlers may hold at a time; 0 without a handler.
-std::uint64_t held_of_a_rob(const ReadoutSettings& settings);
+std::uint64_t most_held_fragments(const ReadoutSettings& settings);
 
 /// Adds buffers for them to the builder if its table does not give their number, and refuses a given number that is too
 /// small (readout.few_buffers): the builder would stop before the limit of kept fragments. Builders of plug-ins must provide
 /// for this themselves.
-void follow_retention(const settings::Table& builder, ReadoutSettings& settings, settings::ConfigurationErrors& errors);
+void size_buffers_for_retention(const settings::Table& builder, ReadoutSettings& settings,
+                                settings::ConfigurationErrors& errors);
 
 }  // namespace rodeo::readout

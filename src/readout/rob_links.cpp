@@ -32,7 +32,7 @@ using formats::to_text;
 }  // namespace
 
 std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::span<const Fid>> input_links,
-                                   TakenLinks& taken) {
+                                   AssignedLinks& assigned) {
   const bool all = rob.links.empty();
   if (all && !input_links) return {};
   const std::vector<Fid> fids = all ? std::vector<Fid>(input_links->begin(), input_links->end()) : rob.links;
@@ -61,7 +61,7 @@ std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::sp
                        input_links->empty() ? "-" : to_text(input_links->front()),
                        input_links->empty() ? "-" : to_text(input_links->back()))});
     }
-    if (const auto [before, fresh] = taken.emplace(fids[i], rob.source_id); !fresh)
+    if (const auto [before, fresh] = assigned.emplace(fids[i], rob.source_id); !fresh)
       refuse_taken(rob, fids[i], before->second);
     links.push_back({.fid = fids[i],
                      .link_id = rob.link_ids.empty() ? fids[i].default_link_id() : rob.link_ids[i],

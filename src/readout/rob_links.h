@@ -13,13 +13,13 @@
 namespace rodeo::readout {
 
 /// Links that already belong to a ROB.
-using TakenLinks = std::map<Fid, SourceId>;
+using AssignedLinks = std::map<Fid, SourceId>;
 
 /// The links of one ROB; marks them as taken. `input_links`: the links that the input delivers, or nothing if only the
 /// running input knows them. In that case a ROB without a list gets no links here, and lists are compared only with each
 /// other. Throws SetupError: readout.no_links, readout.link_ids, readout.unknown_link, readout.duplicate_link.
 std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::span<const Fid>> input_links,
-                                   TakenLinks& taken);
+                                   AssignedLinks& assigned);
 
 /// The free string with the links of a ROB: "Rodeo-Links=0x00610001: 0x00540000+8 0x00580000". It contains ids and runs of
 /// neighbours, in order.

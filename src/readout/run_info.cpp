@@ -22,7 +22,7 @@ std::atomic<std::uint64_t> found_phase{kNoPhase};
 
 }  // namespace
 
-void found_frame_phase(std::uint32_t phase) {
+void set_frame_phase(std::uint32_t phase) {
   std::uint64_t none = kNoPhase;
   found_phase.compare_exchange_strong(none, phase);
 }

@@ -40,7 +40,7 @@ const RunInfo& run_info();
 
 /// Reports the phase of the run's time frames (formats/time_frame_numbers.h). Only the first call after set_run_info()
 /// counts. Any thread.
-void found_frame_phase(std::uint32_t phase);
+void set_frame_phase(std::uint32_t phase);
 std::optional<std::uint32_t> frame_phase();
 
 /// A consumer that must know the run. If the run was not known at construction, set_run() follows before start().

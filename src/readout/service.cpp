@@ -9,11 +9,11 @@
 #include "formats/fid.h"
 #include "process/control_request.h"
 #include "process/stop_signals.h"
+#include "readout/configuration.h"
 #include "readout/run/prometheus.h"
 #include "readout/run/run_record.h"
 #include "readout/run/run_report_output.h"
 #include "readout/run/run_view.h"
-#include "readout/setting_tables.h"
 #include "settings/fid_text.h"
 
 namespace rodeo::readout {
@@ -22,9 +22,10 @@ using process::ExitCode;
 
 namespace {
 
-process::ServiceFacts facts_of_readout(const ReadoutPlan& plan) {
-  process::ServiceFacts facts = process::facts_of(process::kReadout, plan, "the input stops, buffers drain, files close");
-  facts.directories = data_directories(plan.settings);
+process::ServiceFacts facts_of_readout(const ReadoutConfiguration& configuration) {
+  process::ServiceFacts facts =
+      process::facts_of(process::kReadout, configuration, "the input stops, buffers drain, files close");
+  facts.directories = data_directories(configuration.settings);
   facts.long_prepare = true;
   return facts;
 }
@@ -54,12 +55,12 @@ ExitCode exit_code_of(const RunReport& report, bool verified) {
 
 }  // namespace
 
-ReadoutService::ReadoutService(const ReadoutPlan& plan, Options options)
-    : Service(facts_of_readout(plan)),
-      settings_(plan.settings),
-      registry_(plan.library->registry()),
+ReadoutService::ReadoutService(const ReadoutConfiguration& configuration, Options options)
+    : Service(facts_of_readout(configuration)),
+      settings_(configuration.settings),
+      registry_(configuration.library->registry()),
       options_(std::move(options)),
-      numbered_(plan.numbered) {
+      numbered_(configuration.numbered) {
   std::vector<std::string>& strings = settings_.run.free_strings;
   strings.insert(strings.begin(), fmt::format("{}={}", kSoftwareKey, options_.build));
 }

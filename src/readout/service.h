@@ -11,7 +11,7 @@
 
 #include "process/service.h"
 #include "readout/application.h"
-#include "readout/plan.h"
+#include "readout/configuration.h"
 #include "readout/run_report.h"
 
 namespace rodeo::readout {
@@ -30,8 +30,8 @@ class ReadoutService final : public process::Service {
     std::function<Result<bool>(RunReport&, Json&)> after = {};
   };
 
-  /// The library of the plan outlives this object. A run number 0: the process is held.
-  ReadoutService(const ReadoutPlan& plan, Options options);
+  /// The library of the configuration outlives this object. A run number 0: the process is held.
+  ReadoutService(const ReadoutConfiguration& configuration, Options options);
 
   void prepare() override;
   void hold() override;

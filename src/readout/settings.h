@@ -1,4 +1,5 @@
-// The task of one readout process as plain values: readout/plan.h fills them from a configuration, tests fill them by hand.
+// The task of one readout process as plain values: readout/configuration.h fills them from a configuration, tests fill them
+// by hand.
 #pragma once
 
 #include <chrono>

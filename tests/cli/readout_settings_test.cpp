@@ -17,20 +17,20 @@ std::string configuration(const std::string& input, const std::string& builder =
          processor;
 }
 
-std::expected<readout::ReadoutPlan, ConfigurationErrors> load(const std::string& text) {
+std::expected<readout::ReadoutConfiguration, ConfigurationErrors> load(const std::string& text) {
   return load_readout({.file = "run.toml", .text = text, .environment = false});
 }
 
 std::string first_code(const std::string& text) {
-  const auto plan = load(text);
-  return plan ? "" : plan.error().front().code;
+  const auto loaded = load(text);
+  return loaded ? "" : loaded.error().front().code;
 }
 
 TEST(ReadoutSettings, ExtractorAndVerifierFollowTheGeneratorUnlessTheyAreTold) {
-  const auto plan = load(configuration("l1id_bits = 16\nseed = 7\ncrc = true\n"));
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->settings.extractor.parameters.integer("l1id_bits"), 16);
-  const Parameters& verifier = plan->settings.consumers[0].parameters;
+  const auto loaded = load(configuration("l1id_bits = 16\nseed = 7\ncrc = true\n"));
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->settings.extractor.parameters.integer("l1id_bits"), 16);
+  const Parameters& verifier = loaded->settings.consumers[0].parameters;
   EXPECT_EQ(verifier.integer("l1id_bits"), 16);
   EXPECT_EQ(verifier.integer("seed"), 7);
   EXPECT_TRUE(verifier.boolean("crc"));
@@ -52,11 +52,11 @@ TEST(ReadoutSettings, IdsOfOtherWidthsThanTheGeneratorsAreRefused) {
 }
 
 TEST(ReadoutSettings, ACounterOf32BitsIsFollowedAsNarrowIdsAre) {
-  const auto plan = load(configuration("l1id_counter = 32\n"));
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->settings.extractor.parameters.integer("l1id_counter"), 32);
-  EXPECT_EQ(plan->settings.consumers[0].parameters.integer("l1id_counter"), 32);
-  EXPECT_EQ(plan->settings.run.provable->text(), "Rodeo-Payload=provable seed=1 crc=0 l1id_counter=32");
+  const auto loaded = load(configuration("l1id_counter = 32\n"));
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->settings.extractor.parameters.integer("l1id_counter"), 32);
+  EXPECT_EQ(loaded->settings.consumers[0].parameters.integer("l1id_counter"), 32);
+  EXPECT_EQ(loaded->settings.run.provable->text(), "Rodeo-Payload=provable seed=1 crc=0 l1id_counter=32");
   EXPECT_EQ(first_code(configuration("", "", "l1id_counter = 32\n")), "readout.l1id_bits");
   EXPECT_EQ(first_code(configuration("") + "\n[readout.extractor]\nl1id_counter = 32\n"), "readout.l1id_bits");
 }
@@ -110,12 +110,12 @@ TEST(ReadoutSettings, ARunWithoutANumberTakesTheNextThatNoFileHas) {
 }
 
 TEST(ReadoutSettings, AFileMarkedAsProvableSaysHowManyBitsItsIdsHave) {
-  const auto plan = load(
+  const auto loaded = load(
       "[readout.input]\ntype = \"file\"\nfile = \"x\"\n[[readout.rob]]\nsource_id = \"0x610001\"\n"
       "[[readout.consumer]]\ntype = \"processor\"\nwork = \"verify\"\nl1id_bits = 8\n");
-  ASSERT_TRUE(plan);
-  ASSERT_TRUE(plan->settings.run.provable.has_value());
-  EXPECT_EQ(plan->settings.run.provable->l1id_bits, 8U);
+  ASSERT_TRUE(loaded);
+  ASSERT_TRUE(loaded->settings.run.provable.has_value());
+  EXPECT_EQ(loaded->settings.run.provable->l1id_bits, 8U);
 }
 
 TEST(ReadoutSettings, ResetsThatNobodyCanTellAreRefused) {
@@ -158,10 +158,10 @@ TEST(ReadoutCheck, ReportsAnExtractorThatTheReadoutWouldRefuse) {
 }
 
 TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
-  const auto plan = load(configuration("chunk_bytes = \"1MiB\"\n"));
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().front().code, "readout.small_slices");
-  EXPECT_NE(plan.error().front().next.find("readout.builder.chunk_size = 1048576"), std::string::npos);
+  const auto loaded = load(configuration("chunk_bytes = \"1MiB\"\n"));
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().front().code, "readout.small_slices");
+  EXPECT_NE(loaded.error().front().next.find("readout.builder.chunk_size = 1048576"), std::string::npos);
   EXPECT_EQ(
       first_code(configuration("chunk_bytes = \"1MiB\"\n", "chunk_size = \"1MiB\"\nwindow = 256\nmax_extensions = 0\n")),
       "");
@@ -187,11 +187,11 @@ TEST(ReadoutSettings, ChunksOfAnEmulatedCardThatDoNotFitIntoSlicesAreRefused) {
 
 TEST(ReadoutSettings, ResetsOfAnEmulatedCardThatNobodyCanTellAreRefused) {
   const auto with = [](const std::string& bits, const std::string& builder, const std::string& trigger) {
-    const auto plan =
+    const auto loaded =
         load("[readout.input]\ntype = \"card\"\ncards = [\"3b:00.0\"]\n[readout.extractor]\nl1id_bits = " + bits +
              "\n[readout.builder]\n" + builder + "[[readout.rob]]\nsource_id = \"0x610001\"\n[[emulator.card]]\n" +
              "address = \"3b:00.0\"\ntype = \"felix\"\n[emulator.trigger]\n" + trigger);
-    return plan ? "" : plan.error().front().code;
+    return loaded ? "" : loaded.error().front().code;
   };
   const std::string resets = "rate = \"1kHz\"\necr_triggers = 300\n";
   EXPECT_EQ(with("8", "", resets), "readout.untold_resets");
@@ -205,10 +205,10 @@ TEST(ReadoutSettings, ATimeoutThatIsOverBeforeACardSendsItsBlocksIsRefused) {
         "[readout.input]\ntype = \"card\"\ncards = [\"3b:00.0\"]\n[readout.builder]\nchunk_size = \"70KiB\"\ntimeout = \"" +
         timeout + "\"\n[[readout.rob]]\nsource_id = \"0x610001\"\n[[emulator.card]]\naddress = \"3b:00.0\"\n" + card);
   };
-  const auto plan = with("10ms", "type = \"felix\"\nflush = \"10ms\"\n");
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().front().code, "readout.timeout_before_flush");
-  EXPECT_NE(plan.error().front().next.find("longer than 10 ms"), std::string::npos) << plan.error().front().next;
+  const auto loaded = with("10ms", "type = \"felix\"\nflush = \"10ms\"\n");
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().front().code, "readout.timeout_before_flush");
+  EXPECT_NE(loaded.error().front().next.find("longer than 10 ms"), std::string::npos) << loaded.error().front().next;
   EXPECT_TRUE(with("10ms", "type = \"felix\"\n"));
   EXPECT_TRUE(with("11ms", "type = \"felix\"\nflush = \"10ms\"\n"));
   EXPECT_TRUE(with("10ms", "type = \"cru\"\nflush = \"10ms\"\n")) << "a CRU has no blocks";
@@ -221,20 +221,20 @@ TEST(ReadoutSettings, ATimeoutThatIsOverBeforeARouterSendsItsPagesIsRefused) {
         "source_id = \"0x610001\"\n[router]\nflush = \"" +
         flush + "\"\n[router.input]\ntype = \"generator\"\n");
   };
-  const auto plan = with("10ms");
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().front().code, "readout.timeout_before_flush");
+  const auto loaded = with("10ms");
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().front().code, "readout.timeout_before_flush");
   const auto well = with("9ms");
   EXPECT_TRUE(well) << well.error().front().what;
 }
 
 TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) {
   const auto code = [](const std::string& groups, const std::string& builder, std::vector<std::string> rob = {}) {
-    const auto plan = load_readout({.file = "run.toml",
-                                    .text = configuration("groups = " + groups + "\n", "type = \"" + builder + "\"\n"),
-                                    .overrides = std::move(rob),
-                                    .environment = false});
-    return plan ? "" : plan.error().front().code;
+    const auto loaded = load_readout({.file = "run.toml",
+                                      .text = configuration("groups = " + groups + "\n", "type = \"" + builder + "\"\n"),
+                                      .overrides = std::move(rob),
+                                      .environment = false});
+    return loaded ? "" : loaded.error().front().code;
   };
   const std::string wrong = "readout.not_in_turn";
   // Four links in three arrangements: each link has every event; two pairs of links take turns; all four links take turns.
@@ -255,20 +255,20 @@ TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) 
 
 TEST(ReadoutSettings, AnEmptyListOfLinksIsNoListLeftOut) {
   EXPECT_EQ(first_code(configuration("fids = []\n")), "readout.no_links");
-  const auto plan = load_readout(
+  const auto loaded = load_readout(
       {.file = "run.toml", .text = configuration(""), .overrides = {"readout.rob[0].links=[]"}, .environment = false});
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().front().code, "readout.no_links");
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().front().code, "readout.no_links");
 }
 
 TEST(ReadoutSettings, ConsumersOfOneTypeAreNumberedAndNamesAreTheirOwn) {
   const std::string another = "[[readout.consumer]]\ntype = \"processor\"\nwork = \"read\"\n";
-  const auto plan = load(configuration("") + another + another + "name = \"processor_2\"\n");
-  ASSERT_TRUE(plan) << plan.error().front().what;
-  ASSERT_EQ(plan->settings.consumers.size(), 3U);
-  EXPECT_EQ(plan->settings.consumers[0].name, "processor");
-  EXPECT_EQ(plan->settings.consumers[1].name, "processor_3");
-  EXPECT_EQ(plan->settings.consumers[2].name, "processor_2");
+  const auto loaded = load(configuration("") + another + another + "name = \"processor_2\"\n");
+  ASSERT_TRUE(loaded) << loaded.error().front().what;
+  ASSERT_EQ(loaded->settings.consumers.size(), 3U);
+  EXPECT_EQ(loaded->settings.consumers[0].name, "processor");
+  EXPECT_EQ(loaded->settings.consumers[1].name, "processor_3");
+  EXPECT_EQ(loaded->settings.consumers[2].name, "processor_2");
   EXPECT_EQ(first_code(configuration("") + another + "name = \"a\"\n" + another + "name = \"a\"\n"),
             "readout.duplicate_consumer");
 }
@@ -290,10 +290,10 @@ TEST(ReadoutSettings, WhatARunWouldRefuseIsRefusedBefore) {
   EXPECT_EQ(first_code(configuration("") + rob + "\"0x610001\"\n"), "readout.duplicate_rob");
   EXPECT_EQ(first_code(configuration("fids = [\"0x1000000000000000\", \"0x1000000000000000\"]\n")), "readout.bad_generator");
   EXPECT_EQ(first_code(configuration("", "workers = 5\n")), "readout.workers");
-  const auto plan = load(configuration("") + rob + "\"0x610002\"\n");
-  ASSERT_FALSE(plan);
-  EXPECT_EQ(plan.error().front().code, "readout.duplicate_link");
-  EXPECT_NE(plan.error().front().what.find("lists no links"), std::string::npos);
+  const auto loaded = load(configuration("") + rob + "\"0x610002\"\n");
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().front().code, "readout.duplicate_link");
+  EXPECT_NE(loaded.error().front().what.find("lists no links"), std::string::npos);
   const std::string ids =
       "[[readout.rob]]\nsource_id = \"0x610001\"\nlinks = [\"0x1000000000000000\", "
       "\"0x1000000000010000\"]\nlink_ids = [\"1\", \"1\"]\n";
@@ -302,11 +302,11 @@ TEST(ReadoutSettings, WhatARunWouldRefuseIsRefusedBefore) {
 
 TEST(ReadoutSettings, NamesOfProcessesAreWords) {
   for (const char* name : {"a b", "\"x\"", "", "a/b", ".hidden", "-x", "a\nb"}) {
-    const auto plan = load_readout({.file = "run.toml",
-                                    .text = configuration(""),
-                                    .overrides = {std::string("readout.name=") + name},
-                                    .environment = false});
-    EXPECT_EQ(plan.has_value(), std::string_view(name) == "\"x\"") << name << ": quotes are TOML's";
+    const auto loaded = load_readout({.file = "run.toml",
+                                      .text = configuration(""),
+                                      .overrides = {std::string("readout.name=") + name},
+                                      .environment = false});
+    EXPECT_EQ(loaded.has_value(), std::string_view(name) == "\"x\"") << name << ": quotes are TOML's";
   }
 }
 
@@ -318,9 +318,9 @@ std::string with_handler(const std::string& handler, const std::string& builder 
 
 TEST(ReadoutSettings, TheBuilderHasBuffersForAllFragmentsThatAHandlerMayHold) {
   const auto buffers = [](const std::string& text, const char* key = "buffers") {
-    const auto plan = load(text);
-    EXPECT_TRUE(plan) << plan.error().front().message();
-    return plan ? plan->settings.builder.parameters.integer(key) : 0;
+    const auto loaded = load(text);
+    EXPECT_TRUE(loaded) << loaded.error().front().message();
+    return loaded ? loaded->settings.builder.parameters.integer(key) : 0;
   };
   constexpr std::int64_t kHeld = 1000 + 32 + 64 + 1;
   const std::string thousand = "rate = \"10kHz\"\nretention = \"100ms\"\n";

@@ -29,7 +29,7 @@ class RunRecord : public ::testing::Test {
   }
 
   std::string condition_of(const std::string& file) const {
-    const auto run = RunRecords().that_wrote(path(file));
+    const auto run = RunRecords().report_of(path(file));
     return run ? run->find("run")->find("condition")->string() : "none";
   }
 
@@ -44,7 +44,7 @@ TEST_F(RunRecord, TheVerdictOfAFileIsFoundBesideItAndNoneReplacesAnother) {
   EXPECT_EQ(condition_of("b.data"), "INCOMPLETE");
   EXPECT_EQ(condition_of("c.data"), "none");
   EXPECT_TRUE(fs::exists(path("run.json")) && fs::exists(path("run-2.json")));
-  const auto run = RunRecords().that_wrote(path("b.data"));
+  const auto run = RunRecords().report_of(path("b.data"));
   ASSERT_TRUE(run);
   const Json& file = run->find("files")->elements().at(0);
   EXPECT_EQ(file.find("name")->string(), "b.data");
@@ -60,13 +60,13 @@ TEST_F(RunRecord, IsReadOnceForAllFilesOfADirectoryAndNamesOfThemTheOneThatWasAs
   ASSERT_TRUE(write_run_files(report, {{.path = path("a.data")}, {.path = path("b.data")}}, {}));
   RunRecords runs;
   for (const char* name : {"b.data", "a.data"}) {
-    const auto run = runs.that_wrote(path(name));
+    const auto run = runs.report_of(path(name));
     ASSERT_TRUE(run);
     ASSERT_EQ(run->find("files")->elements().size(), 1U);
     EXPECT_EQ(run->find("files")->elements()[0].find("name")->string(), name);
     fs::remove(path("run.json"));
   }
-  EXPECT_FALSE(runs.that_wrote(directory_ / "elsewhere" / "a.data"));
+  EXPECT_FALSE(runs.report_of(directory_ / "elsewhere" / "a.data"));
 }
 
 TEST_F(RunRecord, TheReportThatAKilledRunDidNotWriteIsNamed) {
@@ -99,10 +99,10 @@ std::string value_of(const std::vector<std::string>& strings, std::string_view k
 }
 
 TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
-  const auto plan = cli::load_readout(
+  const auto loaded = cli::load_readout(
       {.file = "run.toml", .text = kConfiguration, .overrides = {"readout.builder.timeout=77ms"}, .environment = false});
-  ASSERT_TRUE(plan);
-  const auto& strings = plan->settings.run.free_strings;
+  ASSERT_TRUE(loaded);
+  const auto& strings = loaded->settings.run.free_strings;
   const std::string text = value_of(strings, kConfigurationKey);
   EXPECT_EQ(value_of(strings, kConfigurationHashKey), base::sha256_hex(std::as_bytes(std::span(text))));
   EXPECT_EQ(text.find('\n'), std::string::npos) << "one line";
@@ -119,8 +119,8 @@ TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
 TEST(RunStrings, ANameOfAConsumerMayHaveBlanksAndNoControlCharacters) {
   const auto refused = [](const std::string& name) {
     const std::string consumer = "[[readout.consumer]]\ntype = \"event_sampler\"\nname = \"" + name + "\"\n";
-    const auto plan = cli::load_readout({.file = "run.toml", .text = kConfiguration + consumer, .environment = false});
-    return plan ? "" : plan.error().front().code;
+    const auto loaded = cli::load_readout({.file = "run.toml", .text = kConfiguration + consumer, .environment = false});
+    return loaded ? "" : loaded.error().front().code;
   };
   EXPECT_EQ(refused("for the shifters"), "");
   EXPECT_EQ(refused("half\\u001b[3"), "config.bad_value");
@@ -128,9 +128,9 @@ TEST(RunStrings, ANameOfAConsumerMayHaveBlanksAndNoControlCharacters) {
 
 TEST(RunStrings, NamesThatStandInFilesAreChecked) {
   const auto refused = [](const std::string& setting) {
-    const auto plan =
+    const auto loaded =
         cli::load_readout({.file = "run.toml", .text = kConfiguration, .overrides = {setting}, .environment = false});
-    return plan ? "" : plan.error().front().code;
+    return loaded ? "" : loaded.error().front().code;
   };
   EXPECT_EQ(refused("run.stream=a\"/><Tag name=\"b"), "config.bad_value");
   EXPECT_EQ(refused("run.stream=a/b"), "config.bad_value");
@@ -142,10 +142,10 @@ TEST(RunStrings, NamesThatStandInFilesAreChecked) {
 }
 
 TEST(RunStrings, TheSourceIdOfTheFullEventIsThatOfTheConfiguration) {
-  const auto plan = cli::load_readout(
+  const auto loaded = cli::load_readout(
       {.file = "run.toml", .text = kConfiguration, .overrides = {"run.source_id=0x00123456"}, .environment = false});
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(readout::event_frame_settings(plan->settings.run).source_id, SourceId{0x00123456});
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(readout::event_frame_settings(loaded->settings.run).source_id, SourceId{0x00123456});
 }
 
 }  // namespace

@@ -51,12 +51,12 @@ class EventWindowTest : public testing::Test, private EventWindowHost {
     return ids;
   }
 
-  std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte>, OpenEvent& event) override {
+  std::uint16_t fill_event(Sequence sequence, const GbtLink& link, std::span<const std::byte>, OpenEvent& event) override {
     named_.emplace_back(sequence, &link - links_.data());
     event.l1id = L1Id{static_cast<std::uint32_t>(sequence) + 40};
     return 0;
   }
-  void cut(std::size_t bytes) override { cut_ += bytes; }
+  void on_cut(std::size_t bytes) override { cut_ += bytes; }
   void set_waiting(std::size_t with) override {
     waited_with_.push_back(with);
     was_held_.push_back(held_.load());

@@ -81,7 +81,7 @@ TEST_F(FragmentBookTest, TheFirstIdIsKnownInAFullBookAndAtTheEnd) {
   EXPECT_EQ(book_.first(), 10u);
   FragmentBook short_run{{}};
   FragmentPtr fragment = make(7);
-  short_run.take(fragment, 0);
+  short_run.keep(fragment, 0);
   short_run.end();
   EXPECT_EQ(short_run.first(), 7u);
   short_run.release_all();
@@ -89,7 +89,7 @@ TEST_F(FragmentBookTest, TheFirstIdIsKnownInAFullBookAndAtTheEnd) {
 
 TEST_F(FragmentBookTest, TheSameFragmentAgainIsLetGo) {
   take(5);
-  EXPECT_EQ(take(5), Outcome::let_go);
+  EXPECT_EQ(take(5), Outcome::released);
   EXPECT_EQ(counts().duplicates, 1u);
   EXPECT_EQ(pool_.out(), 1u);
   EXPECT_EQ(counts().arrived, 2u);
@@ -109,10 +109,10 @@ TEST_F(FragmentBookTest, AFullBookLeavesTheFragmentWithItsCaller) {
 TEST_F(FragmentBookTest, WhatIsClearedBeforeItComesIsLetGoWhenItComes) {
   clear(7);
   EXPECT_EQ(ask(7), Answer::lost);
-  EXPECT_EQ(take(7), Outcome::let_go);
+  EXPECT_EQ(take(7), Outcome::released);
   EXPECT_EQ(counts().cleared_early, 1u);
   EXPECT_EQ(pool_.out(), 0u);
-  EXPECT_EQ(take(7), Outcome::let_go) << "a second copy";
+  EXPECT_EQ(take(7), Outcome::released) << "a second copy";
   EXPECT_EQ(counts().duplicates, 1u);
   EXPECT_EQ(ask(7), Answer::lost);
 }
@@ -120,7 +120,7 @@ TEST_F(FragmentBookTest, WhatIsClearedBeforeItComesIsLetGoWhenItComes) {
 TEST_F(FragmentBookTest, WhatIsClearedEarlyComesEvenIntoAFullBook) {
   clear(8);
   for (std::uint64_t id = 0; id < 8; ++id) take(id);
-  EXPECT_EQ(take(8), Outcome::let_go);
+  EXPECT_EQ(take(8), Outcome::released);
 }
 
 TEST_F(FragmentBookTest, AClearThatComesTwiceDoesNothingMore) {
@@ -143,7 +143,7 @@ TEST_F(FragmentBookTest, OfTooManyEarlyClearsTheOldestIsForgotten) {
   for (std::uint64_t id = 101; id <= 104; ++id) clear(id);
   EXPECT_EQ(counts().early_forgotten, 1u);
   EXPECT_EQ(take(101), Outcome::kept);
-  EXPECT_EQ(take(102), Outcome::let_go);
+  EXPECT_EQ(take(102), Outcome::released);
 }
 
 TEST_F(FragmentBookTest, AMissingIdIsPendingUntilEnoughHaveOvertakenIt) {
@@ -297,7 +297,7 @@ TEST_F(BookOfAReadoutThatJoins, IsToldBeforeItsFirstFragment) {
   clear(kRounds + 0x1'00000001);
   EXPECT_EQ(take(0), Outcome::kept) << "the reset counter has just wrapped";
   EXPECT_EQ(ask(kRounds + 0x1'00000000), Answer::kept);
-  EXPECT_EQ(take(1), Outcome::let_go) << "it was cleared early under the farm's id";
+  EXPECT_EQ(take(1), Outcome::released) << "it was cleared early under the farm's id";
 }
 
 TEST_F(BookOfAReadoutThatJoins, StaysAsItIsInARunThatItHasSeenFromTheBegin) {
@@ -339,7 +339,7 @@ class BookOfShortIds : public FragmentBookTest {
 
   void take_short(std::uint64_t id) {
     FragmentPtr fragment = make(id);
-    short_.take(fragment, 0);
+    short_.keep(fragment, 0);
   }
   Answer ask_short(std::uint64_t id) const { return short_.find(id).answer; }
 
@@ -473,7 +473,7 @@ class SlowBook {
  public:
   explicit SlowBook(const FragmentBook::Settings& settings) : settings_(settings) {}
 
-  Outcome take(std::uint64_t id, std::uint64_t now_ns) {
+  Outcome keep(std::uint64_t id, std::uint64_t now_ns) {
     const bool again = kept_.contains(id) || is_gone(id);
     const auto early = std::ranges::find(early_, id, &Early::id);
     const bool cleared = !again && early != early_.end();
@@ -482,13 +482,13 @@ class SlowBook {
     newest_ = came_.empty() ? id : std::max(newest_, id);
     came_.push_back({newest_, now_ns});
     ++counts.arrived;
-    if (again) return ++counts.duplicates, Outcome::let_go;
+    if (again) return ++counts.duplicates, Outcome::released;
     if (cleared) {
       // The place in the ring stays occupied.
       early->used = true;
       early->id = kUsed;
       note_gone(id, now_ns);
-      return ++counts.cleared_early, Outcome::let_go;
+      return ++counts.cleared_early, Outcome::released;
     }
     kept_[id] = {now_ns, ++arrivals_};
     return Outcome::kept;

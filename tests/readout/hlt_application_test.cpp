@@ -66,10 +66,10 @@ bus = "{}"
 class HltApplicationTest : public testing::Test {
  protected:
   void start(const std::string& text) {
-    auto plan = cli::load_readout({.file = "run.toml", .text = text, .environment = false});
-    ASSERT_TRUE(plan) << plan.error().front().message();
-    plan_ = std::make_unique<ReadoutPlan>(std::move(*plan));
-    application_ = std::make_unique<Application>(plan_->settings, plan_->library->registry());
+    auto loaded = cli::load_readout({.file = "run.toml", .text = text, .environment = false});
+    ASSERT_TRUE(loaded) << loaded.error().front().message();
+    configuration_ = std::make_unique<ReadoutConfiguration>(std::move(*loaded));
+    application_ = std::make_unique<Application>(configuration_->settings, configuration_->library->registry());
     application_->start();
     stepper_ = std::jthread([this] {
       while (application_->phase() != Phase::stopped) {
@@ -81,7 +81,7 @@ class HltApplicationTest : public testing::Test {
   }
   RunReport ended() {
     stepper_.join();
-    return make_report(plan_->settings, application_->status(), application_->limited_by(), false);
+    return make_report(configuration_->settings, application_->status(), application_->limited_by(), false);
   }
 
   /// Fetches all ROBs event by event, checks every chunk, and clears in between. Returns the number of chunks.
@@ -129,7 +129,7 @@ class HltApplicationTest : public testing::Test {
   }
 
   test::TemporaryDirectory bus_;
-  std::unique_ptr<ReadoutPlan> plan_;
+  std::unique_ptr<ReadoutConfiguration> configuration_;
   std::unique_ptr<Application> application_;
   std::atomic<bool> held_back_{false};  // mostly the handler holds the run back; set by the thread that calls step()
   std::jthread stepper_;

@@ -10,7 +10,7 @@ namespace rodeo::test {
 namespace {
 
 using readout::PlaceEvidence;
-using Says = PlaceEvidence::Proof;
+using Proof = PlaceEvidence::Proof;
 
 using Bcid = std::function<std::uint16_t(std::int64_t)>;
 
@@ -36,21 +36,21 @@ PlaceEvidence::Finding after(std::uint32_t chunks, std::int64_t true_offset, std
 }
 
 TEST(PlaceEvidence, EightChunksInARowThatAgreeHereAloneProveThePlace) {
-  EXPECT_EQ(after(7, 0).says, Says::nothing);
-  EXPECT_EQ(after(8, 0).says, Says::here);
+  EXPECT_EQ(after(7, 0).proof, Proof::nothing);
+  EXPECT_EQ(after(8, 0).proof, Proof::here);
 }
 
 TEST(PlaceEvidence, EightThatAgreeAtOneOtherPlaceAloneMoveTheLink) {
-  EXPECT_EQ(after(7, 256).says, Says::nothing);
+  EXPECT_EQ(after(7, 256).proof, Proof::nothing);
   for (const std::int64_t offset : {-512, -256, 256, 512}) {
-    EXPECT_EQ(after(8, offset).says, Says::elsewhere);
+    EXPECT_EQ(after(8, offset).proof, Proof::elsewhere);
     EXPECT_EQ(after(8, offset).offset, offset);
   }
 }
 
 TEST(PlaceEvidence, AConstantOffsetMovesNothingAndIsTold) {
   const auto finding = after(50, 0, 3);
-  EXPECT_EQ(finding.proof, Says::nowhere);
+  EXPECT_EQ(finding.proof, Proof::nowhere);
   EXPECT_EQ(finding.constant, 3);
 }
 
@@ -64,52 +64,52 @@ TEST(PlaceEvidence, AllPlacesThatAgreeAreCounted) {
     for (std::int64_t i = 1; i <= 30; ++i) places[static_cast<std::size_t>(i) - 1].bcid = event % 2 == 0 ? 7 : 8;
     finding = evidence.weigh(7, 9, places);
   }
-  EXPECT_EQ(finding.proof, Says::nowhere);
+  EXPECT_EQ(finding.proof, Proof::nowhere);
 }
 
 TEST(PlaceEvidence, APlaceThatIsNotPossibleMovesNothing) {
   const auto finding = after(50, 4096);
-  EXPECT_EQ(finding.proof, Says::nowhere);
+  EXPECT_EQ(finding.proof, Proof::nowhere);
   EXPECT_FALSE(finding.constant);
 }
 
 TEST(PlaceEvidence, ABcidThatAllPlacesShareProvesNothing) {
-  EXPECT_EQ(after(1000, 0, 0, laser).says, Says::nothing);
-  EXPECT_EQ(after(1000, 256, 0, laser).says, Says::nothing);
-  EXPECT_EQ(after(1000, 0, 0, laser, {}).says, Says::nothing);
+  EXPECT_EQ(after(1000, 0, 0, laser).proof, Proof::nothing);
+  EXPECT_EQ(after(1000, 256, 0, laser).proof, Proof::nothing);
+  EXPECT_EQ(after(1000, 0, 0, laser, {}).proof, Proof::nothing);
 }
 
 TEST(PlaceEvidence, BunchTrainsThatAgreeAtSeveralPlacesProveNothing) {
   // Two places have the same BCIDs if their distance is a multiple of three trains.
-  EXPECT_EQ(after(200, 0, 0, train, {-240, 240}).says, Says::nothing);
-  EXPECT_EQ(after(200, 0, 0, train, {-240, 8}).says, Says::nothing);
-  EXPECT_EQ(after(200, 0, 0, train, {-8, 8}).says, Says::here);
-  EXPECT_EQ(after(200, 8, 0, train, {8, 8 + 24}).says, Says::nowhere);
+  EXPECT_EQ(after(200, 0, 0, train, {-240, 240}).proof, Proof::nothing);
+  EXPECT_EQ(after(200, 0, 0, train, {-240, 8}).proof, Proof::nothing);
+  EXPECT_EQ(after(200, 0, 0, train, {-8, 8}).proof, Proof::here);
+  EXPECT_EQ(after(200, 8, 0, train, {8, 8 + 24}).proof, Proof::nowhere);
 }
 
 TEST(PlaceEvidence, WithoutOtherPlacesEightDifferentBcidsProveThePlace) {
-  EXPECT_EQ(after(8, 0, 0, random_bcid, {}).says, Says::here);
+  EXPECT_EQ(after(8, 0, 0, random_bcid, {}).proof, Proof::here);
 }
 
 TEST(PlaceEvidence, AFlippedBcidBeginsARowAnew) {
   PlaceEvidence evidence;
-  std::vector<Says> said;
+  std::vector<Proof> proofs;
   for (std::int64_t event = 0; event < 16; ++event) {
     const std::vector<PlaceEvidence::OtherPlace> others{{256, random_bcid(event + 256)}};
     const auto bcid = static_cast<std::uint16_t>(random_bcid(event) ^ (event == 7 ? 1 : 0));
-    said.push_back(evidence.weigh(bcid, random_bcid(event), others).says);
+    proofs.push_back(evidence.weigh(bcid, random_bcid(event), others).proof);
   }
-  EXPECT_EQ(said[14], Says::nothing);
-  EXPECT_EQ(said[15], Says::here);
+  EXPECT_EQ(proofs[14], Proof::nothing);
+  EXPECT_EQ(proofs[15], Proof::here);
 }
 
 TEST(PlaceEvidence, EventsWhoseBcidIsNotKnownCountNeitherWay) {
   PlaceEvidence evidence;
-  Says says = Says::nothing;
+  Proof proof = Proof::nothing;
   for (std::int64_t event = 0; event < 16; ++event) {
     const std::optional<std::uint16_t> here = event % 2 == 0 ? std::optional(random_bcid(event)) : std::nullopt;
-    says = evidence.weigh(random_bcid(event), here, {}).says;
-    EXPECT_EQ(says, event == 14 ? Says::here : Says::nothing) << event;
+    proof = evidence.weigh(random_bcid(event), here, {}).proof;
+    EXPECT_EQ(proof, event == 14 ? Proof::here : Proof::nothing) << event;
     if (event == 14) break;
   }
 }

@@ -15,12 +15,12 @@ namespace {
 class AReadoutService : public ::testing::Test {
  protected:
   AReadoutService() {
-    plan_.library = std::make_unique<Library>();
-    testing::register_recording(plan_.library->registry(), script_);
-    plan_.settings = testing::recording_settings();
-    plan_.configuration_sha256 = "5ca1e";
+    configuration_.library = std::make_unique<Library>();
+    testing::register_recording(configuration_.library->registry(), script_);
+    configuration_.settings = testing::recording_settings();
+    configuration_.configuration_sha256 = "5ca1e";
     run_ =
-        std::make_unique<process::ServiceRun>(std::make_unique<ReadoutService>(plan_, ReadoutService::Options{}),
+        std::make_unique<process::ServiceRun>(std::make_unique<ReadoutService>(configuration_, ReadoutService::Options{}),
                                               process::ServiceRun::Options{.hold = true, .build = "1.2 abc", .write = {}});
   }
   Json ask(const std::string& request) { return *Json::parse(run_->answer(request)); }
@@ -34,7 +34,7 @@ class AReadoutService : public ::testing::Test {
   std::string phase() { return ask(R"({"command":"status"})").find("reply")->find("process")->find("phase")->string(); }
 
   testing::Script script_;
-  ReadoutPlan plan_;
+  ReadoutConfiguration configuration_;
   std::unique_ptr<process::ServiceRun> run_;
 };
 

@@ -19,7 +19,7 @@ class RetentionTest : public testing::Test {
  protected:
   void take(std::size_t rob, std::uint64_t id) {
     FragmentPtr fragment = pool_.make(id);
-    retention_.book(rob).take(fragment, 0);
+    retention_.book(rob).keep(fragment, 0);
   }
 
   test::FragmentPool pool_;
@@ -71,7 +71,7 @@ class WaitingRequestsTest : public testing::Test {
   }
   std::set<std::uint64_t> numbers_of(std::uint32_t id) {
     std::set<std::uint64_t> numbers;
-    waiting_.of(id, [&](const WaitingRequest& one) { return numbers.insert(one.number), true; });
+    waiting_.for_each_of(id, [&](const WaitingRequest& one) { return numbers.insert(one.number), true; });
     return numbers;
   }
 
@@ -90,7 +90,7 @@ TEST_F(WaitingRequestsTest, ThoseOfOneIdAreFoundWhenItComes) {
 TEST_F(WaitingRequestsTest, WhoIsNotAnsweredWaitsOn) {
   add(1, 10, 5, 100);
   add(1, 11, 5, 100);
-  waiting_.of(5, [](const WaitingRequest& one) { return one.number == 11; });
+  waiting_.for_each_of(5, [](const WaitingRequest& one) { return one.number == 11; });
   EXPECT_EQ(waiting_.size(), 1u);
   EXPECT_EQ(numbers_of(5), std::set<std::uint64_t>{10});
 }
@@ -107,7 +107,7 @@ TEST_F(WaitingRequestsTest, TheirNumberIsBounded) {
 TEST_F(WaitingRequestsTest, ThoseThatHaveWaitedLongEnoughAreFoundAmongAll) {
   add(1, 1, 1, 300);
   add(1, 2, 2, 100);
-  waiting_.all([](const WaitingRequest& one) { return one.until_ns <= 100; });
+  waiting_.for_each([](const WaitingRequest& one) { return one.until_ns <= 100; });
   EXPECT_EQ(waiting_.size(), 1u);
   EXPECT_EQ(numbers_of(1), std::set<std::uint64_t>{1});
 }
@@ -130,7 +130,8 @@ TEST_F(WaitingRequestsTest, AgreeWithAListOfThem) {
         std::erase_if(twin, [&](const auto& one) {
           return one.first == id && one.second % 2 == bit && expected.insert(one.second).second;
         });
-        waiting_.of(id, [&](const WaitingRequest& one) { return one.number % 2 == bit && found.insert(one.number).second; });
+        waiting_.for_each_of(
+            id, [&](const WaitingRequest& one) { return one.number % 2 == bit && found.insert(one.number).second; });
         ASSERT_EQ(found, expected);
         break;
       }

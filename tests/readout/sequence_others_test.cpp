@@ -70,7 +70,7 @@ class Lone {
     EXPECT_FALSE(sequencer_.begin_page(0, now, {}));
     link_.begin_block(1);
     link_.seen.store(event_clock_);
-    if (id == link_.expected && before < link_.end && !came_.beyond(before)) {
+    if (id == link_.expected && before < link_.end && !came_.is_beyond(before)) {
       link_.next.store(before + link_.stride);
       link_.expected = sequencer_.settings().format.advance(link_.expected, 1);
       decisions_.push_back({.verdict = Verdict::accept, .sequence = before});
@@ -119,11 +119,11 @@ class Lone {
         ++fates.lost;
         continue;
       }
-      while (came_.beyond(decision.sequence)) {
+      while (came_.is_beyond(decision.sequence)) {
         came_.raise(came_.oldest() + 1);
-        came_.pass();
+        came_.skip_oldest();
       }
-      if (decision.sequence < came_.oldest() || came_.came(decision.sequence)) {
+      if (decision.sequence < came_.oldest() || came_.has_arrived(decision.sequence)) {
         ++fates.lost;
         continue;
       }
@@ -514,28 +514,28 @@ TEST(SequenceOthers, GroupsOfOneLinkAreInTheRightPlaceOrFlagged) {
 
 TEST(ReaderTrack, TellsWhereAReaderWasAtAClock) {
   ReaderTrack other(5);
-  EXPECT_FALSE(other.at(50, 50));
+  EXPECT_FALSE(other.range_between(50, 50));
   for (std::uint64_t clock = 100; clock <= 1000; clock += 100) {
     const auto index = static_cast<std::int64_t>(clock / 10);
     other.report({clock, {7, index}, 1000 + clock / 10});
   }
-  EXPECT_FALSE(other.at(50, 50)) << "all its points are later";
-  const auto range = other.at(550, 650);
+  EXPECT_FALSE(other.range_between(50, 50)) << "all its points are later";
+  const auto range = other.range_between(550, 650);
   ASSERT_TRUE(range);
   EXPECT_EQ(range->low.place, (Place{7, 50}));
   EXPECT_EQ(range->high.place, (Place{7, 70}));
   EXPECT_EQ(range->events(), 20);
-  const auto later = other.at(1100, 2000);
+  const auto later = other.range_between(1100, 2000);
   ASSERT_TRUE(later);
   EXPECT_EQ(later->low.place, (Place{7, 100}));
   EXPECT_EQ(later->high.place, (Place{7, 300})) << "twice as fast as of late";
-  EXPECT_FALSE(other.at(20'000'000'000, 20'000'000'000)) << "it has brought nothing for 10 s";
+  EXPECT_FALSE(other.range_between(20'000'000'000, 20'000'000'000)) << "it has brought nothing for 10 s";
   EXPECT_EQ(other.events_since({7, 30}, 1000), 70);
   EXPECT_EQ(other.events_since({7, 30}, 550), 20);
   EXPECT_EQ(other.events_since({7, 130}, 1000), 0);
   EXPECT_EQ(other.events_since({6, 500}, 1000), 90) << "from its first point";
-  other.forget();
-  EXPECT_FALSE(other.at(550, 650));
+  other.clear();
+  EXPECT_FALSE(other.range_between(550, 650));
   EXPECT_FALSE(other.events_since({7, 30}, 1000));
 }
 
@@ -545,8 +545,8 @@ TEST(ReaderTrack, TellsOfAReaderThatWentBack) {
   other.report({100, {7, 10}, 1000});
   other.report({200, {7, 5000}, 1300});
   other.report({300, {7, 20}, 1600});
-  ASSERT_TRUE(other.after(300));
-  EXPECT_EQ(other.after(300)->place, (Place{7, 20}));
+  ASSERT_TRUE(other.position_after(300));
+  EXPECT_EQ(other.position_after(300)->place, (Place{7, 20}));
 }
 
 TEST(ReaderTrack, AReaderThatHasEndedIsNotWaitedFor) {

@@ -181,9 +181,9 @@ TEST(Turns, AChunkOfAnothersTurnStraysOnceTheTurnIsAHabit) {
   for (Sequence number = 0; number < 17; ++number) turns.is_stray(number % 2, kFirst + number);
   EXPECT_FALSE(turns.is_stray(0, kFirst + 17));
   Turns grown(2);
-  for (Sequence number = 0; number < 40; ++number) EXPECT_FALSE(grown.strays(number % 2, kFirst + number)) << number;
-  EXPECT_TRUE(grown.strays(0, kFirst + 41));
-  EXPECT_FALSE(grown.strays(1, kFirst + 41));
+  for (Sequence number = 0; number < 40; ++number) EXPECT_FALSE(grown.is_stray(number % 2, kFirst + number)) << number;
+  EXPECT_TRUE(grown.is_stray(0, kFirst + 41));
+  EXPECT_FALSE(grown.is_stray(1, kFirst + 41));
   EXPECT_EQ(grown.likely_link(kFirst + 43), 1);
 }
 

@@ -11,13 +11,13 @@ using namespace sequencing;
 using readout::Credibility;
 using readout::kRunFirst;
 using readout::Link;
+using readout::LinkPhase;
 using readout::Links;
 using readout::Numbers;
 using readout::Place;
 using readout::Room;
 using readout::SequencerSettings;
 using readout::Silences;
-using readout::Stand;
 using readout::TriggerNumbers;
 using readout::Waits;
 
@@ -36,7 +36,7 @@ struct Parts {
     links.begin_run();
     numbers.begin({kResets, 0});
     for (Link& link : links) {
-      links.note_chunk(link, 1);
+      links.on_chunk(link, 1);
       put(link, 0);
     }
   }
@@ -45,15 +45,15 @@ struct Parts {
     const readout::Segment& segment = numbers.segments().newest();
     link.sequence.next = segment.base + index;
     link.sequence.here = true;
-    numbers.enter(link.sequence, segment);
+    numbers.enter_segment(link.sequence, segment);
   }
   /// The link has gone away, and has brought `chunks` chunks from this place on.
   void go_away(Link& link, const Place& place, std::size_t chunks) {
     link.left = link.sequence.place();
     link.sequence.here = false;
-    links.set(link, Stand::away);
-    credibility.note_leaving(link);
-    waits.note_departure(link);
+    links.set_phase(link, LinkPhase::away);
+    credibility.on_leave(link);
+    waits.on_departure(link);
     for (std::size_t i = 0; i < chunks; ++i) {
       links.add_chunk(link).since = 1;
       readout::PendingChunk& chunk = link.chunks.place_next();
@@ -131,11 +131,11 @@ TEST(Credibility, LinksThatHaveGoneToOnePlaceVoteForIt) {
   parts.go_away(parts.links[1], {kResets, 498}, 1);
   const readout::Votes votes = parts.credibility.votes(parts.links[0]);
   EXPECT_TRUE(votes.is_majority());
-  EXPECT_EQ(votes.there, 2);
-  EXPECT_EQ(votes.alive, 3);
-  EXPECT_EQ(parts.credibility.beginning(parts.links[0]), (Place{kResets, 498}));
+  EXPECT_EQ(votes.in_favor, 2);
+  EXPECT_EQ(votes.live, 3);
+  EXPECT_EQ(parts.credibility.group_begin(parts.links[0]), (Place{kResets, 498}));
   parts.go_away(parts.links[2], {kResets, 9000}, 2);
-  EXPECT_EQ(parts.credibility.votes(parts.links[0]).there, 2) << "the third has gone elsewhere";
+  EXPECT_EQ(parts.credibility.votes(parts.links[0]).in_favor, 2) << "the third has gone elsewhere";
 }
 
 TEST(Credibility, ALinkThatLeftWhileMostGoOnIsAloneUntilItBringsAnEventOfTheirs) {
@@ -177,12 +177,12 @@ TEST(Room, TheWindowMovesOnceMoreLinksHavePassedItsEndThanHaveStillToCome) {
   Parts parts(3);
   const Link& link = parts.links[0];
   parts.links.oldest = kRunFirst;
-  EXPECT_TRUE(parts.room.has(link, kRunFirst + kWindow - 1));
-  EXPECT_FALSE(parts.room.has(link, kRunFirst + kWindow));
+  EXPECT_TRUE(parts.room.has_room(link, kRunFirst + kWindow - 1));
+  EXPECT_FALSE(parts.room.has_room(link, kRunFirst + kWindow));
   parts.put(parts.links[0], 1);
-  EXPECT_FALSE(parts.room.has(link, kRunFirst + kWindow));
+  EXPECT_FALSE(parts.room.has_room(link, kRunFirst + kWindow));
   parts.put(parts.links[1], 1);
-  EXPECT_TRUE(parts.room.has(link, kRunFirst + kWindow));
+  EXPECT_TRUE(parts.room.has_room(link, kRunFirst + kWindow));
 }
 
 TEST(Room, ALinkMayComeToAReachBeyondTheForemostOther) {
@@ -200,9 +200,9 @@ TEST(Room, ALinkThatHasWaitedLongDoesNotWaitForLinksThatStandStill) {
   Link& link = parts.links[0];
   parts.put(link, kWindow);
   parts.waits.block(link);
-  EXPECT_FALSE(parts.room.make(link, kRunFirst + kWindow));
+  EXPECT_FALSE(parts.room.make_room(link, kRunFirst + kWindow));
   link.offered = 2 * kReach + kStep;
-  EXPECT_TRUE(parts.room.make(link, kRunFirst + kWindow));
+  EXPECT_TRUE(parts.room.make_room(link, kRunFirst + kWindow));
 }
 
 // ---- who waits for whom
@@ -218,7 +218,7 @@ TEST(Waits, ALinkThatIsAwayWaitsForReadersThatHaveNotReadSoFar) {
   EXPECT_FALSE(parts.waits.may_be_resolved(link, 0, 2)) << "the other has gone on from where it left";
   parts.put(parts.links[1], kStep);
   EXPECT_TRUE(parts.waits.may_be_resolved(link, 0, 2));
-  parts.waits.looked(1);
+  parts.waits.set_drained(1);
   EXPECT_FALSE(parts.waits.may_be_resolved(link, 0, 2)) << "the other has nothing to read";
 }
 
@@ -227,14 +227,14 @@ TEST(Waits, OfReadersThatWaitForEachOtherTheOneBehindGoesOn) {
   for (Link& link : parts.links) parts.waits.block(link);
   const auto waits_for_others = [&](std::size_t link) { return parts.waits.may_be_resolved(parts.links[link], 0, 2); };
   parts.waits.note_oldest(1, kRunFirst + 5);
-  parts.links.reader(0).waits_with = 0;
+  parts.links.reader(0).waits_for_link = 0;
   EXPECT_TRUE(waits_for_others(0));
   EXPECT_TRUE(waits_for_others(1));
-  parts.links.reader(1).waits_with = 1;
+  parts.links.reader(1).waits_for_link = 1;
   EXPECT_FALSE(waits_for_others(0)) << "it is behind";
   EXPECT_TRUE(waits_for_others(1));
   EXPECT_TRUE(parts.waits.any_reader_proceeds());
-  parts.links.reader(1).waits_with = readout::Reader::kConsumers;
+  parts.links.reader(1).waits_for_link = readout::Reader::kConsumers;
   EXPECT_TRUE(waits_for_others(0));
 }
 

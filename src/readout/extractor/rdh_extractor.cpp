@@ -20,7 +20,7 @@ class RdhExtractor final : public TriggerExtractor {
                         std::uint16_t* bcids) override {
     const std::uint32_t done = numbers(run, first, n, l1ids, bcids);
     if (!told_ && numbers_.phase()) {
-      found_frame_phase(*numbers_.phase());
+      set_frame_phase(*numbers_.phase());
       told_ = true;
     }
     return done;

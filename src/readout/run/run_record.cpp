@@ -120,9 +120,9 @@ std::string why_no_record(const fs::path& file) {
   return fmt::format("{} is missing: the run goes on, or was killed before it could write its report", number_name(number));
 }
 
-std::optional<Json> RunRecords::that_wrote(const fs::path& file) {
+std::optional<Json> RunRecords::report_of(const fs::path& file) {
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  if (directory_ != directory) look_through(directory);
+  if (directory_ != directory) read_directory(directory);
   const auto found = by_file_.find(file.filename().string());
   if (found == by_file_.end()) return std::nullopt;
   Json record = records_[found->second.record];
@@ -130,7 +130,7 @@ std::optional<Json> RunRecords::that_wrote(const fs::path& file) {
   return record;
 }
 
-void RunRecords::look_through(const fs::path& directory) {
+void RunRecords::read_directory(const fs::path& directory) {
   directory_ = directory;
   records_.clear();
   by_file_.clear();

@@ -43,10 +43,10 @@ std::string why_no_record(const std::filesystem::path& file);
 class RunRecords {
  public:
   /// The report of the run that wrote this file, if it is in the same directory. It lists only this file of the run.
-  std::optional<Json> that_wrote(const std::filesystem::path& file);
+  std::optional<Json> report_of(const std::filesystem::path& file);
 
  private:
-  void look_through(const std::filesystem::path& directory);
+  void read_directory(const std::filesystem::path& directory);
 
   std::optional<std::filesystem::path> directory_;
   struct Entry {

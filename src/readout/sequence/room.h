@@ -20,7 +20,7 @@ class Room {
   /// The number of a place that the link may come to: near after the place of the link, or at most `reach` events beyond the
   /// foremost other link that is read with it, and the window has room.
   std::optional<Sequence> reachable(const Link& link, const Place& place) const;
-  /// has(), but a link that has waited long no longer waits for links that have not moved since.
+  /// has_room(), but a link that has waited long no longer waits for links that have not moved since.
   bool make_room(const Link& link, Sequence number);
 
  private:

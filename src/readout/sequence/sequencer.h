@@ -51,7 +51,7 @@ class Sequencer {
     links_.reader(reader).tracks = &tracks;
     links_.reader(reader).track = &own;
   }
-  /// Events between two points that a reader's Standing keeps.
+  /// Events between two points that a ReaderTrack keeps.
   std::uint64_t spacing() const { return std::max<std::uint64_t>(16, settings_.format.period() / 256); }
   std::size_t readers() const { return links_.readers(); }
   /// For the thread of this reader.

@@ -25,19 +25,19 @@ struct SilentLinks {
 };
 
 /// The number of events for which links may be silent and still find their place afterwards; nothing: any number.
-struct ToldSilence {
-  std::optional<std::uint64_t> of_one{};  ///< silence of one link, while the others bring data
-  std::optional<std::uint64_t> of_all{};  ///< silence of all these links at once
+struct SilenceLimit {
+  std::optional<std::uint64_t> one_link{};   ///< silence of one link, while the others bring data
+  std::optional<std::uint64_t> all_links{};  ///< silence of all these links at once
 };
 
-ToldSilence told_silence(const SilentLinks& links);
+SilenceLimit silence_limit(const SilentLinks& links);
 
 /// The text for people: "a link finds its place after a silence of any length, all links at once after one of less than 655
 /// ms (65536 events at 100 kHz)".
-std::string silence_text(const ToldSilence& told, std::optional<double> rate_hz);
+std::string silence_text(const SilenceLimit& limit, std::optional<double> rate_hz);
 
 /// True if a silence of less than ten seconds may already be too long.
-bool is_short(const ToldSilence& told, std::optional<double> rate_hz);
+bool is_short(const SilenceLimit& limit, std::optional<double> rate_hz);
 
 /// One note for all ROBs with the same text.
 struct SilenceNote {

@@ -1,5 +1,5 @@
 // The longest silence after which links find their place, by their ids, BCIDs and peers.
-#include "readout/told_silence.h"
+#include "readout/silence_limit.h"
 
 #include <gtest/gtest.h>
 
@@ -19,11 +19,11 @@ constexpr std::uint64_t kAny = 0;
 struct Row {
   const char* what;
   SilentLinks links;
-  std::uint64_t of_one;
-  std::uint64_t of_all;
+  std::uint64_t one_link;
+  std::uint64_t all_links;
 };
 
-TEST(ToldSilence, FollowsFromIdsListPeersAndBcids) {
+TEST(SilenceLimit, FollowsFromIdsListPeersAndBcids) {
   const Row rows[] = {
       {"other links are read with it", {.ids = k8, .links = 8, .read_together = 8, .window = 16384}, kAny, 192},
       {"a lone link has its ids", {.ids = k8, .window = 16384}, 192, 192},
@@ -46,16 +46,16 @@ TEST(ToldSilence, FollowsFromIdsListPeersAndBcids) {
       {"of a lone link, too", {.ids = k16, .listed = true}, 65536, 65536},
   };
   for (const Row& row : rows) {
-    const ToldSilence told = told_silence(row.links);
-    EXPECT_EQ(told.of_one.value_or(kAny), row.of_one) << row.what;
-    EXPECT_EQ(told.of_all.value_or(kAny), row.of_all) << row.what;
+    const SilenceLimit limit = silence_limit(row.links);
+    EXPECT_EQ(limit.one_link.value_or(kAny), row.one_link) << row.what;
+    EXPECT_EQ(limit.all_links.value_or(kAny), row.all_links) << row.what;
   }
 }
 
-TEST(ToldSilence, IsTimeWhereTheRateIsKnownAndShortBelowTenSeconds) {
-  const ToldSilence any;
-  const ToldSilence peers{.of_all = 65536};
-  const ToldSilence lone{.of_one = 256, .of_all = 256};
+TEST(SilenceLimit, IsTimeWhereTheRateIsKnownAndShortBelowTenSeconds) {
+  const SilenceLimit any;
+  const SilenceLimit peers{.all_links = 65536};
+  const SilenceLimit lone{.one_link = 256, .all_links = 256};
   EXPECT_EQ(silence_text(any, 1e5), "a link finds its place after a silence of any length");
   EXPECT_EQ(silence_text(peers, 1e5),
             "a link finds its place after a silence of any length, all links at once after one of less than 655 ms (65536 "
@@ -65,10 +65,10 @@ TEST(ToldSilence, IsTimeWhereTheRateIsKnownAndShortBelowTenSeconds) {
   EXPECT_FALSE(is_short(lone, {})) << "the rate is unknown";
   EXPECT_TRUE(is_short(peers, 1e5));
   EXPECT_FALSE(is_short(peers, 6553.6)) << "ten seconds";
-  EXPECT_TRUE(is_short(told_silence({.ids = k24}), 1e6)) << "8.4 s";
+  EXPECT_TRUE(is_short(silence_limit({.ids = k24}), 1e6)) << "8.4 s";
 }
 
-TEST(ToldSilence, IsSaidOnceForAllRobsOfWhichItIsTheSame) {
+TEST(SilenceLimit, IsSaidOnceForAllRobsOfWhichItIsTheSame) {
   ReadoutSettings settings;
   settings.builder = {.type = "gbt", .name = "gbt", .parameters = {}, .where = {}};
   settings.builder.parameters.set("workers", std::int64_t{1});

@@ -1,4 +1,4 @@
-#include "readout/told_silence.h"
+#include "readout/silence_limit.h"
 
 #include <fmt/format.h>
 
@@ -42,24 +42,24 @@ std::uint64_t number_of(const Parameters& parameters, std::string_view key) {
 
 }  // namespace
 
-ToldSilence told_silence(const SilentLinks& links) {
-  const std::optional<std::uint64_t> of_all = of_all_links(links);
+SilenceLimit silence_limit(const SilentLinks& links) {
+  const std::optional<std::uint64_t> all_links = of_all_links(links);
   const bool wide = IdFormat(links.ids).period() / 4 >= links.window;
   const bool by_peers =
       links.read_together > 1 || (links.links > 1 && (wide || links.compares_bcids)) || (links.has_others && wide);
-  return {.of_one = by_peers || (links.listed && links.links > 1) ? std::nullopt : of_all, .of_all = of_all};
+  return {.one_link = by_peers || (links.listed && links.links > 1) ? std::nullopt : all_links, .all_links = all_links};
 }
 
-std::string silence_text(const ToldSilence& told, std::optional<double> rate_hz) {
-  if (!told.of_all) return "a link finds its place after a silence of any length";
-  const std::string length = length_text(*told.of_all, rate_hz);
-  if (told.of_one) return fmt::format("a link finds its place after a silence of less than {}", length);
+std::string silence_text(const SilenceLimit& limit, std::optional<double> rate_hz) {
+  if (!limit.all_links) return "a link finds its place after a silence of any length";
+  const std::string length = length_text(*limit.all_links, rate_hz);
+  if (limit.one_link) return fmt::format("a link finds its place after a silence of less than {}", length);
   return fmt::format("a link finds its place after a silence of any length, all links at once after one of less than {}",
                      length);
 }
 
-bool is_short(const ToldSilence& told, std::optional<double> rate_hz) {
-  return rate_hz && told.of_all && seconds(*told.of_all, *rate_hz) < kShortSeconds;
+bool is_short(const SilenceLimit& limit, std::optional<double> rate_hz) {
+  return rate_hz && limit.all_links && seconds(*limit.all_links, *rate_hz) < kShortSeconds;
 }
 
 std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const TriggerFields& ids,
@@ -83,18 +83,18 @@ std::vector<SilenceNote> silence_notes(const ReadoutSettings& settings, const Tr
     const std::uint64_t of_rob = links[i] > 0 ? links[i] : kSeveral;
     const std::uint64_t of_group = rob.links_per_group > 0 ? rob.links_per_group : of_rob;
     const std::uint64_t placed = gbt ? of_rob : of_group;
-    const ToldSilence told =
-        told_silence({.ids = ids,
-                      .listed = builder.boolean("trigger_list"),
-                      .links = placed,
-                      .read_together = placed / ((gbt ? std::max<std::uint64_t>(workers, 1) : 1) * cards),
-                      .has_others = settings.robs.size() > 1 || placed < of_rob,
-                      .window = number_of(builder, "window"),
-                      .reset_events = settings.reset_events,
-                      .compares_bcids = gbt && ids.has_bcid});
-    std::string text = silence_text(told, settings.trigger_rate_hz);
+    const SilenceLimit limit =
+        silence_limit({.ids = ids,
+                       .listed = builder.boolean("trigger_list"),
+                       .links = placed,
+                       .read_together = placed / ((gbt ? std::max<std::uint64_t>(workers, 1) : 1) * cards),
+                       .has_others = settings.robs.size() > 1 || placed < of_rob,
+                       .window = number_of(builder, "window"),
+                       .reset_events = settings.reset_events,
+                       .compares_bcids = gbt && ids.has_bcid});
+    std::string text = silence_text(limit, settings.trigger_rate_hz);
     auto said = std::ranges::find(all, text, &Said::text);
-    if (said == all.end()) said = all.insert(all.end(), {std::move(text), is_short(told, settings.trigger_rate_hz), {}});
+    if (said == all.end()) said = all.insert(all.end(), {std::move(text), is_short(limit, settings.trigger_rate_hz), {}});
     said->robs.push_back(formats::to_text(rob.source_id));
   }
   std::vector<SilenceNote> notes;

@@ -1,4 +1,4 @@
-#include "readout/plan.h"
+#include "readout/configuration.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,6 @@
 #include "readout/check.h"
 #include "readout/retention_need.h"
 #include "readout/run/run_record.h"
-#include "readout/setting_tables.h"
 #include "settings/effective.h"
 #include "storage/event_file_encoder.h"
 
@@ -26,6 +25,79 @@ namespace rodeo::readout {
 
 using process::refuse_other_than_plain_name;
 using settings::Table;
+
+const std::vector<std::pair<std::string, std::uint32_t>>& run_types() {
+  static const std::vector<std::pair<std::string, std::uint32_t>> types{
+      {"physics", 0}, {"calibration", 1}, {"cosmics", 2}, {"test", 0xf}};
+  return types;
+}
+
+const Settings<RunKeys>& run_settings() {
+  using R = RunInfo;
+  static const Settings<RunKeys> settings{
+      setting(&R::run_number, "number",
+              "Run number: 31 bits, as in ROD headers. 0: one more than the highest in the directories of the file "
+              "writers.",
+              {.maximum = 0x7fffffff}),
+      setting(&R::run_type, "type", run_types(), "Kind of run, as in the ATLAS event header."),
+      setting(&R::lumi_block, "lumi_block", "Luminosity block.", {.maximum = 0xffff}),
+      setting(&R::source_id, "source_id",
+              "Source id of the full event header. Subdetector 0x7c is the HLT, as in events of the experiment; 0 "
+              "only says "
+              "that it is a full event."),
+      setting(&R::project, "project", "Project tag: the first part of a file's name. Letters, digits, `_`, `-` and `.`."),
+      setting(&R::stream_type, "stream_type", "Type of the stream, in the stream tag and in file names.",
+              {.choices = {"physics", "calibration", "reserved", "debug", "unknown", "express", "monitoring"}}),
+      setting(&R::stream_name, "stream",
+              "Name of the stream, in the stream tag and in file names. Letters, digits, `_`, `-` and `.`."),
+  };
+  return settings;
+}
+
+const Settings<ProcessKeys>& process_settings() {
+  using P = ProcessKeys;
+  static const Settings<P> settings{
+      setting(&P::name, "name", "Name of the process; also in the name of its control socket and in its files."),
+      setting(&P::plugins, "plugins",
+              "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative to this "
+              "file)."),
+      setting(&P::plugin_directories, "plugin_directories",
+              "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."),
+      setting(&P::control, "control",
+              "Listens on a control socket in the runtime directory, for `rodeo readout status`, `link` and `stop`."),
+      setting(&P::fail_on_loss, "fail_on_loss",
+              "Exit status 6 if a larger fraction of chunks is lost, of fragments incomplete, or of events not written; 0: "
+              "if anything is lost, 1: never.",
+              {.minimum = 0, .maximum = 1}),
+      process::stop_limit_setting<P>(),
+  };
+  return settings;
+}
+
+const Settings<RobSettings>& rob_settings() {
+  using R = RobSettings;
+  static const Settings<R> settings{
+      setting(&R::source_id, "source_id", "Source id of the ROB; unique in the readout.", {.required = true}),
+      setting(&R::links, "links", "Links of the ROB: FIDs, or ranges FID+N. Left out: every link of the input."),
+      setting(&R::link_ids, "link_ids",
+              "Detector resource ids for the chunk headers, one per link. Left out: bits 47 to 16 of the FID."),
+      setting(&R::links_per_group, "links_per_group",
+              "FULL mode: this many neighbours in `links` form a group and carry its events in turn. 0: all of them form "
+              "one.",
+              {.maximum = 65535}),
+  };
+  return settings;
+}
+
+const Settings<LinkPolicySettings>& link_policy_settings() {
+  using L = LinkPolicySettings;
+  static const Settings<L> settings{
+      setting(&L::remove_after_events, "remove_after_events",
+              "Removes a link after this many consecutive events without it, each of which costs its time-out. 0: never."),
+      setting(&L::restore, "restore", "Restores a link that was removed by this policy when it delivers again."),
+  };
+  return settings;
+}
 
 namespace {
 
@@ -84,24 +156,25 @@ RobSettings rob(const Table& table) {
 }
 
 /// Copies the input's value if the configuration does not give the key.
-void follow(const Table& table, const Parameters& input, std::string_view key, ComponentSettings& out) {
+void copy_unless_given(const Table& table, const Parameters& input, std::string_view key, ComponentSettings& out) {
   if (table.given(key)) return;
   if (key == "crc") return out.parameters.set("crc", input.boolean(key));
   out.parameters.set(std::string(key), input.integer(key));
 }
 
 /// Readers of a generator's chunks take the format from the generator, unless the configuration gives it.
-void follow_generator(const Table& readout, ReadoutSettings& out) {
+void copy_generator_format(const Table& readout, ReadoutSettings& out) {
   if (out.input.type != "generator") return;
   const Parameters& input = out.input.parameters;
   if (out.extractor.type == "rodeo" || out.extractor.type == "rodeo_per_chunk") {
-    for (const char* key : {"l1id_bits", "l1id_counter"}) follow(*readout.table("extractor"), input, key, out.extractor);
+    for (const char* key : {"l1id_bits", "l1id_counter"})
+      copy_unless_given(*readout.table("extractor"), input, key, out.extractor);
   }
   for (std::size_t i = 0; i < out.consumers.size(); ++i) {
     ComponentSettings& consumer = out.consumers[i];
     if (!consumer.parameters.has("work") || consumer.parameters.text("work") != "verify") continue;
     for (const char* key : {"seed", "crc", "l1id_bits", "l1id_counter"})
-      follow(readout.tables("consumer")[i], input, key, consumer);
+      copy_unless_given(readout.tables("consumer")[i], input, key, consumer);
   }
 }
 
@@ -287,7 +360,7 @@ void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSetti
 }
 
 /// Takes rate and resets of the trigger: of the generator, of a recording played at a rate, or of emulated cards.
-void take_trigger(const Configuration& configuration, ReadoutSettings& out) {
+void copy_trigger_settings(const Configuration& configuration, ReadoutSettings& out) {
   const Table* source = nullptr;
   if (out.input.type == "card") {
     const Table* const emulator = configuration.table("emulator");
@@ -316,8 +389,8 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table));
   for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
   number_consumers(readout, out);
-  follow_generator(readout, out);
-  take_trigger(configuration, out);
+  copy_generator_format(readout, out);
+  copy_trigger_settings(configuration, out);
   out.run = run_info(*configuration.table("run"), out);
   out.link_policy = link_policy_settings().read(readout.table("link_policy")->parameters());
   input::refuse_bad_cards(*configuration.table("readout.input"), errors);
@@ -325,11 +398,11 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   refuse_other_ids(readout, out, errors);
   refuse_untold_resets(configuration, out, errors);
   refuse_small_slices(configuration, out, errors);
-  follow_retention(*readout.table("builder"), out, errors);
+  size_buffers_for_retention(*readout.table("builder"), out, errors);
   refuse_hasty_timeout(configuration, out, errors);
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);
   for (const Table& table : readout.tables("rob")) refuse_empty_list(table, "links", errors);
-  if (errors.empty()) refuse_what_cannot_run(out, errors);
+  if (errors.empty()) check_settings(out, errors);
   for (const Table& table : readout.tables("consumer")) refuse_control_characters(table, errors);
   refuse_other_than_plain_name(readout, "name", errors);
   for (const char* key : {"project", "stream"}) refuse_other_than_plain_name(*configuration.table("run"), key, errors);
@@ -365,7 +438,7 @@ ConfigurationErrors check_readout(const Configuration& configuration, const base
   ConfigurationErrors errors;
   const ReadoutSettings settings = settings_of(configuration, errors);
   if (errors.empty()) refuse_extractor(configuration, settings, registry, errors);
-  if (errors.empty()) refuse_what_is_not_there(settings, errors);
+  if (errors.empty()) check_input_files(settings, errors);
   return errors;
 }
 
@@ -374,27 +447,28 @@ std::vector<SilenceNote> silence_notes(const Configuration& configuration, const
   const ReadoutSettings settings = settings_of(configuration, errors);
   const auto extractor = registry.make_extractor(settings.extractor.type, settings.extractor.parameters);
   if (!errors.empty() || !extractor) return {};
-  std::size_t of_input = 0;
-  if (settings.input.type == "generator") of_input = input::GeneratorSettings::from(settings.input.parameters).links.size();
+  std::size_t input_links = 0;
+  if (settings.input.type == "generator")
+    input_links = input::GeneratorSettings::from(settings.input.parameters).links.size();
   std::vector<std::size_t> links;
-  for (const RobSettings& rob : settings.robs) links.push_back(rob.links.empty() ? of_input : rob.links.size());
+  for (const RobSettings& rob : settings.robs) links.push_back(rob.links.empty() ? input_links : rob.links.size());
   return silence_notes(settings, (*extractor)->fields(), links);
 }
 
-std::expected<ReadoutPlan, ConfigurationErrors> plan_readout(const Configuration& configuration,
-                                                             std::unique_ptr<Library> library) {
-  ReadoutPlan plan;
+std::expected<ReadoutConfiguration, ConfigurationErrors> configure_readout(const Configuration& configuration,
+                                                                           std::unique_ptr<Library> library) {
+  ReadoutConfiguration out;
   ConfigurationErrors errors;
-  plan.settings = settings_of(configuration, errors);
-  plan.settings.run.free_strings = run_strings(configuration, library->plugins());
+  out.settings = settings_of(configuration, errors);
+  out.settings.run.free_strings = run_strings(configuration, library->plugins());
   if (!errors.empty()) return std::unexpected(std::move(errors));
-  plan.library = std::move(library);
-  plan.numbered = plan.settings.run.run_number == 0;
-  if (plan.numbered) plan.settings.run.run_number = next_run_number(plan.settings);
-  plan.control_socket = configuration.table("readout")->parameters().boolean("control");
-  plan.configuration_sha256 = settings::configuration_sha256(configuration);
-  plan.metrics_listen = configuration.table("readout.metrics")->parameters().text("listen");
-  return plan;
+  out.library = std::move(library);
+  out.numbered = out.settings.run.run_number == 0;
+  if (out.numbered) out.settings.run.run_number = next_run_number(out.settings);
+  out.control_socket = configuration.table("readout")->parameters().boolean("control");
+  out.configuration_sha256 = settings::configuration_sha256(configuration);
+  out.metrics_listen = configuration.table("readout.metrics")->parameters().text("listen");
+  return out;
 }
 
 }  // namespace rodeo::readout
