@@ -54,7 +54,7 @@ std::string system_text(const DemoOptions& options, const DemoCard& card, const 
   };
   std::string text = fmt::format(
       "# The system of `rodeo demo`.\n[control]\nname = \"{}\"\ndirectory = \".\"\ndisk_stop = \"0B\"\ndisk_warn = "
-      "\"0B\"\nchoose_limit = \"3s\"\n",
+      "\"0B\"\ndisk_time = \"0s\"\nchoose_limit = \"3s\"\n",
       card.name);
   if (options.farm()) return text + chain_tables(options, card, directory, file);
   text += process_table("card", "emulator", file, card.emulator_overrides(options));
@@ -101,7 +101,7 @@ Result<std::optional<ExitCode>> run_in_control_room(const DemoOptions& options, 
   remove_dead_sockets(card.name);
   if (ended != ExitCode::unreachable) return ended;
   if (options.chain) return ExitCode::failed;
-  std::fprintf(stderr, "continuing without the control room and its page\n");
+  say("continuing without the control room and its page\n");
   return std::nullopt;
 }
 

@@ -246,6 +246,7 @@ void Application::stop() {
   if (phase() == Phase::running || phase() == Phase::draining) stopping_ = true;
   if (phase() != Phase::running) return;
   phase_ = Phase::draining;
+  stopped_ = true;
   std::uint64_t not_ended = 0;
   end_ns_.compare_exchange_strong(not_ended, base::steady_now_ns());
   input_->stop();
@@ -255,6 +256,12 @@ void Application::stop() {
 void Application::step() {
   if (phase() != Phase::running && phase() != Phase::draining) return;
   const std::uint64_t now_ns = base::steady_now_ns();
+  if (const std::uint64_t fragments = meter_.fragments(); fragments != fragments_seen_) {
+    if (fragments_seen_ == 0) data_from_ns_ = std::max(start_ns_, stepped_ns_);
+    fragments_seen_ = fragments;
+    data_to_ns_ = now_ns;
+  }
+  stepped_ns_ = now_ns;
   if (now_ns - checked_ns_ >= kCheckIntervalNs) {
     checked_ns_ = now_ns;
     ReadoutStatus now = status();
@@ -269,6 +276,7 @@ void Application::step() {
       apply_link_policy(now);
     }
     warn_of_duplicates(now);
+    warn_of_full_keepers(now);
     previous_ = std::move(now);
   }
   // Perhaps only builders were blocked: consumers get half of the remaining time to empty their queues.
@@ -300,6 +308,8 @@ ReadoutStatus Application::status() {
     out.seconds = static_cast<double>((end_ns != 0 ? end_ns : base::steady_now_ns()) - start_ns_) * 1e-9;
     out.unix_start = unix_start_;
   }
+  out.data_seconds = static_cast<double>(data_to_ns_ - data_from_ns_) * 1e-9;
+  out.stopped = stopped_;
   out.failure = failure_;
   // Downstream first: all fragments that consumers count are then in the builders' counts, and their chunks in the input's.
   for (std::size_t i = 0; i < consumers_.size(); ++i) {
@@ -339,6 +349,21 @@ void Application::apply_link_policy(const ReadoutStatus& now) {
                                             base::counted(change.silent_events, "event"))
                               : fmt::format("link {} restored by policy: it delivers again", to_text(change.fid)));
     }
+  }
+}
+
+/// A consumer that keeps fragments needs a farm that clears them. Without one the trigger waits for ever.
+void Application::warn_of_full_keepers(const ReadoutStatus& now) {
+  if (keeper_told_) return;
+  for (const FragmentConsumer::Status& consumer : now.consumers) {
+    const std::uint64_t limit = counter_value(consumer.counters, "kept_limit");
+    const bool cleared = counter_value(consumer.counters, "cleared") + counter_value(consumer.counters, "cleared_early") > 0;
+    if (limit == 0 || cleared || cause_ != consumer.name) continue;
+    keeper_told_ = true;
+    messages_.push_back(fmt::format(
+        "warning: {} keeps {}, and has no room for more; no farm has cleared any, so the trigger waits. Start a farm (rodeo "
+        "farm supervise, rodeo farm filter), or the whole chain (rodeo control examples/systems/farm.toml)",
+        consumer.name, base::counted(counter_value(consumer.counters, "kept"), "fragment")));
   }
 }
 

@@ -102,6 +102,7 @@ class Application {
   void make_consumers(const base::ComponentRegistry& registry);
   void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);
+  void warn_of_full_keepers(const ReadoutStatus& now);
   void warn_of_duplicates(const ReadoutStatus& now);
   void set_state(Rob& rob, Fid fid, LinkState state);
   void start_all();
@@ -128,7 +129,11 @@ class Application {
   std::uint64_t start_ns_ = 0;
   double unix_start_ = 0;
 
+  std::uint64_t stepped_ns_ = 0;  ///< time of the last step()
   std::uint64_t checked_ns_ = 0;
+  std::uint64_t fragments_seen_ = 0;
+  std::uint64_t data_from_ns_ = 0;  ///< time before which there was no fragment
+  std::uint64_t data_to_ns_ = 0;    ///< time of the last fragment
   ReadoutStatus previous_;
   std::string cause_;
   BackPressureHistory history_;
@@ -136,6 +141,8 @@ class Application {
   std::string drain_failure_;  ///< set by the thread `drain`; read after that thread has ended
   std::vector<std::string> messages_;
   bool stopping_ = false;
+  bool stopped_ = false;  ///< stop() ended the data flow, not the input itself
+  bool keeper_told_ = false;
   std::uint64_t consumers_give_up_ns_ = 0;  ///< steady time at which consumers give up; 0: they do not
 };
 

@@ -49,6 +49,8 @@ struct ReadoutStatus {
   double seconds = 0;          ///< time from the start of the input to its end, or until now
   double unix_start = 0;       ///< wall-clock time of the start, seconds
   double trigger_seconds = 0;  ///< time in which the counted triggers were offered; 0: the time of the run
+  double data_seconds = 0;     ///< time from the first fragment to the last
+  bool stopped = false;        ///< the run was ended by a command, not by its input
 
   std::vector<NamedCounter> input;
   double input_cpu_seconds = 0;

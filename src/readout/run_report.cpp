@@ -71,10 +71,15 @@ void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   std::vector<KnownEvents> known;
   for (const RobStatus& rob : status.robs) known.push_back({rob.builder.first_event, rob.builder.events});
   const std::uint64_t events = events_of_all(known);
+  // When a command ends a run, the data of one ROB may have come a moment earlier than those of another.
+  constexpr double kMomentSeconds = 0.1;
+  const double rate_hz = status.data_seconds > 0 ? static_cast<double>(events) / status.data_seconds : 0;
+  const auto moment = static_cast<std::uint64_t>(status.stopped ? kMomentSeconds * rate_hz : 0);
   for (const RobStatus& rob : status.robs) {
     report.skipped += rob.builder.skipped;
     report.events += events * rob.groups;
-    if (over && has_links(rob)) report.skipped += (events - rob.builder.events) * rob.groups;
+    const std::uint64_t fewer = events - rob.builder.events;
+    if (over && has_links(rob) && fewer > moment) report.skipped += fewer * rob.groups;
   }
 }
 
@@ -213,7 +218,7 @@ std::vector<Loss> RunReport::losses() const {
   add("chunks lost", lost(), chunks_sent);
   if (condition == Condition::wrong || condition == Condition::aborted)  // otherwise these data may be in transit
     add("chunks neither built nor counted as lost", chunks_sent - std::min(chunks_sent, chunks_built + lost()), chunks_sent);
-  add("fragments incomplete", incomplete, fragments);
+  add("fragments incomplete", incomplete - std::min(incomplete, open_at_stop), fragments);
   add("fragments lacking removed links", without_removed, fragments);
   add("events in no fragment", skipped, events);
   for (const FragmentConsumer::Status& consumer : consumers) {
@@ -257,11 +262,18 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   if (report.limited_by == kLimitedByNothing && held_back(status)) report.limited_by = kLimitedByInput;
   report.incomplete = status.incomplete();
   report.without_removed = status.without_removed();
+  const std::string& input = settings.input.type;
+  report.sent_by_input = input == "generator" || input == "file" || input == "event_file";
   report.chunks_built = status.chunks_built();
   // If the input does not count chunks, the chunks that the builders received count as sent.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
   const std::uint64_t triggers = counter_value(status.input, "triggers", status.events());
-  const double trigger_seconds = status.trigger_seconds > 0 ? status.trigger_seconds : status.seconds;
+  // Without a count of vetoed triggers, the time before the first event and after the last one is no time of triggers.
+  const bool only_events = find_counter(status.input, "vetoed") == nullptr && status.data_seconds > 0;
+  const double trigger_seconds = status.trigger_seconds > 0 ? status.trigger_seconds
+                                 : only_events              ? std::min(status.data_seconds, status.seconds)
+                                                            : status.seconds;
+  report.trigger_seconds = trigger_seconds;
   report.trigger_rate_hz = per_second(triggers, trigger_seconds);
   if (const NamedCounter* const vetoed = find_counter(status.input, "vetoed")) {
     const std::uint64_t offered = triggers + vetoed->value;
@@ -274,9 +286,12 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.input = status.input;
   report.consumers = status.consumers;
   // A card, or an emulator in another process, uses no CPU time of this process.
-  if (status.input_cpu_seconds > 0) report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
+  const bool emulates = input == "generator" || input == "card";
+  if (status.input_cpu_seconds > 0)
+    report.cpu_seconds.emplace_back(emulates ? "emulator" : "input", status.input_cpu_seconds);
   const bool over = status.phase == Phase::stopped;
   add_robs(report, status);
+  if (status.stopped) report.open_at_stop = counter_value(report.incomplete_by_reason, "run_ended");
   add_skipped(report, status, over);
   add_consumers(report, status);
   if (aborted) count_what_was_cut_off(report);

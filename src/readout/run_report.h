@@ -44,11 +44,13 @@ struct RunReport {
   std::uint64_t links = 0;
   std::optional<double> offered_rate_hz;  // empty if the input does not count vetoed triggers: a card, a recording
   double trigger_rate_hz = 0;
+  double trigger_seconds = 0;                ///< the time of that rate
   std::optional<double> dead_time_fraction;  // empty for such an input, too
 
   /// Number of chunks that the sources counted, if they report losses before the input; else that of the input.
   std::uint64_t chunks_sent = 0;
-  bool no_data = false;  ///< the run is over, and no chunk arrived
+  bool sent_by_input = false;  ///< the input itself is the source of the chunks: a generator, a recording
+  bool no_data = false;        ///< the run is over, and no chunk arrived
   std::uint64_t chunks_built = 0;
   std::vector<NamedCounter> chunks_lost;  ///< lost chunks by reason, zeros left out
   std::uint64_t lost() const;
@@ -71,6 +73,7 @@ struct RunReport {
   std::uint64_t fragments = 0;
   std::uint64_t events_built = 0;  ///< events of the ROB that has built most
   std::uint64_t incomplete = 0;
+  std::uint64_t open_at_stop = 0;                  ///< incomplete because a command ended the run while data came; no loss
   std::uint64_t events = 0;                        ///< known events, summed over all ROBs
   std::uint64_t skipped = 0;                       ///< known events without a fragment in their ROB
   std::uint64_t without_removed = 0;               ///< fragments, complete or not, that lack removed links

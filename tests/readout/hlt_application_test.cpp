@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <thread>
@@ -187,6 +188,10 @@ TEST_F(HltApplicationTest, ARunThatNobodyClearsIsHeldBackByTheHandlerAndEndsInco
   while (!held_back_) std::this_thread::sleep_for(1ms);
   application_->stop();
   const RunReport report = ended();
+  const auto messages = application_->take_messages();
+  EXPECT_TRUE(std::ranges::any_of(messages, [](const std::string& message) {
+    return message.find("no farm has cleared any") != std::string::npos;
+  })) << "a farm is needed";
   EXPECT_EQ(report.limited_by, "hlt");
   EXPECT_EQ(report.condition, Condition::incomplete);
   EXPECT_EQ(counter(report, 0, "uncleared"), report.fragments);

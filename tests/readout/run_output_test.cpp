@@ -48,7 +48,9 @@ double number(const Json& json, std::string_view group, std::string_view key) {
 }
 
 TEST(RunReportJson, HasEveryDocumentedKey) {
-  const Json json = report_json(readout::make_report({}, some_status(), "builder", false));
+  readout::ReadoutSettings settings;
+  settings.input.type = "generator";
+  const Json json = report_json(readout::make_report(settings, some_status(), "builder", false));
   for (const char* key : {"run", "links", "offered_rate_hz", "trigger_rate_hz", "dead_time_fraction", "chunks", "limited_by",
                           "fragments", "bytes", "latency_us", "cpu_seconds", "verified", "files"}) {
     EXPECT_NE(json.find(key), nullptr) << key;
@@ -149,9 +151,34 @@ TEST(RunReportText, CountsRemovedLinksByThemselves) {
 TEST(RunReportText, SaysWhenCountsDoNotAddUp) {
   readout::ReadoutStatus status = some_status();
   EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)),
+              HasSubstr("1000 received = 998 built + 2 lost: late 2"));
+  readout::ReadoutSettings generator;
+  generator.input.type = "generator";
+  EXPECT_THAT(report_text(readout::make_report(generator, status, "nothing", false)),
               HasSubstr("1000 sent = 998 built + 2 lost: late 2"));
   status.robs[0].builder.chunks_built = 0;
   EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)), HasSubstr("DOES NOT ADD UP"));
+}
+
+TEST(RunReportText, NamesTheFilesAndHasUnitsEverywhere) {
+  readout::ReadoutStatus status = some_status();
+  status.consumers[0].counters.clear();
+  status.consumers[0].files.clear();
+  for (int i = 1; i <= 6; ++i)
+    status.consumers[0].files.push_back({.path = "/data/" + std::to_string(i), .bytes = 0, .events = 7});
+  const std::string text = report_text(readout::make_report({}, status, "nothing", false));
+  EXPECT_THAT(text, HasSubstr("\n  file        7 events in /data/1\n"));
+  EXPECT_THAT(text, HasSubstr("7 events in /data/4\n              and 2 more\n"));
+  EXPECT_THAT(text, HasSubstr("0 B written"));
+}
+
+TEST(RunReportText, SaysHowManyEventsWereOpenWhenTheRunWasStopped) {
+  readout::ReadoutStatus status = some_status();
+  status.phase = readout::Phase::stopped;
+  status.stopped = true;
+  status.robs[0].builder.incomplete_by_reason = {{"run_ended", 3}};
+  EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)),
+              HasSubstr("3 of these were open when the run was stopped: not a loss"));
 }
 
 TEST(RunReportText, SaysWhatWasNotWrittenAndWhereADamagedRecordingIsLookedInto) {

@@ -59,7 +59,57 @@ TEST(RunReport, AnInputThatTakesNoTimeOfThisProcessIsNotShownToHaveTakenNone) {
   ReadoutStatus status = status_of(1, 1, {});
   EXPECT_EQ(make_report({}, status, "nothing", false).cpu_seconds.front().first, "readout");
   status.input_cpu_seconds = 0.5;
-  EXPECT_EQ(make_report({}, status, "nothing", false).cpu_seconds.front().first, "emulator");
+  ReadoutSettings settings;
+  settings.input.type = "generator";
+  EXPECT_EQ(make_report(settings, status, "nothing", false).cpu_seconds.front().first, "emulator");
+}
+
+TEST(RunReport, TheInputOfAPluginIsNoEmulator) {
+  ReadoutStatus status = status_of(1, 1, {});
+  status.input_cpu_seconds = 0.5;
+  ReadoutSettings settings;
+  settings.input.type = "udp";
+  EXPECT_EQ(make_report(settings, status, "nothing", false).cpu_seconds.front().first, "input");
+}
+
+TEST(RunReport, ARateWithoutVetoesLeavesOutTheTimeWithoutData) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.data_seconds = 0.5;
+  EXPECT_DOUBLE_EQ(make_report({}, status, "nothing", false).trigger_rate_hz, 50) << "dead time is in this rate";
+  std::erase_if(status.input, [](const NamedCounter& counter) { return counter.name == "vetoed"; });
+  EXPECT_DOUBLE_EQ(make_report({}, status, "nothing", false).trigger_rate_hz, 200);
+}
+
+TEST(RunReport, EventsThatWereOpenWhenACommandEndedTheRunAreNoLoss) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.phase = Phase::stopped;
+  status.robs[0].builder.fragments = 50;
+  status.robs[0].builder.incomplete = 8;
+  status.robs[0].builder.incomplete_by_reason = {{"run_ended", 8}};
+  EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete) << "the input ended";
+  status.stopped = true;
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.condition, Condition::good);
+  EXPECT_EQ(report.incomplete, 8U);
+  EXPECT_EQ(report.open_at_stop, 8U);
+  status.robs[0].builder.incomplete = 9;
+  status.robs[0].builder.incomplete_by_reason = {{"run_ended", 8}, {"timeout", 1}};
+  EXPECT_EQ(make_report({}, status, "nothing", false).losses().front().lost, 1U);
+}
+
+TEST(RunReport, TheLastMomentOfAStoppedRunIsNoLoss) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.phase = Phase::stopped;
+  status.data_seconds = 10;
+  status.robs.resize(2);
+  for (RobStatus& rob : status.robs) rob.builder.links.resize(1);
+  status.robs[0].builder.events = 10'000;
+  status.robs[1].builder.events = 9'950;
+  EXPECT_EQ(make_report({}, status, "nothing", false).skipped, 50U) << "the input ended";
+  status.stopped = true;
+  EXPECT_EQ(make_report({}, status, "nothing", false).skipped, 0U) << "50 ms";
+  status.robs[1].builder.events = 9'000;
+  EXPECT_EQ(make_report({}, status, "nothing", false).skipped, 1'000U) << "a second";
 }
 
 TEST(RunReport, ALostChunkMakesTheRunIncomplete) {

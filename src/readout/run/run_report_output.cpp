@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/sentence.h"
 #include "base/units.h"
@@ -35,7 +36,11 @@ constexpr Advice kAdvice[] = {
     {"", "see that its source is on, and that readout.rob.links names links of it", "in its source"},
 };
 
-std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
+std::string bytes_text(std::uint64_t bytes) { return base::format_quantity(static_cast<double>(bytes), "B"); }
+
+std::string seconds_text(double seconds) {
+  return base::format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9)));
+}
 
 /// ": time_out 3, late 1", or nothing.
 std::string reasons(const std::vector<NamedCounter>& counters) {
@@ -307,17 +312,20 @@ std::string report_text(const RunReport& report) {
   };
   if (!report.failure.empty()) row("failure", "{}", report.failure);
   row("triggers", "{} accepted", base::format_quantity(report.trigger_rate_hz, "Hz"));
+  if (!report.offered_rate_hz && report.trigger_seconds < 0.9 * report.seconds)
+    out += fmt::format(" in the {:.1f} s with data", report.trigger_seconds);
   if (report.offered_rate_hz && report.dead_time_fraction) {
     out += fmt::format(" of {} offered, dead time {:.2f} %", base::format_quantity(*report.offered_rate_hz, "Hz"),
                        *report.dead_time_fraction * 100);
   } else {
     out += "; dead time is not known here";
   }
-  row("chunks", "{} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built, report.lost(),
-      reasons(report.chunks_lost));
+  row("chunks", "{} {} = {} built + {} lost{}", report.chunks_sent, report.sent_by_input ? "sent" : "received",
+      report.chunks_built, report.lost(), reasons(report.chunks_lost));
   if (report.chunks_sent != report.chunks_built + report.lost()) out += "   THIS DOES NOT ADD UP";
   row("fragments", "{} built of {}, {} incomplete{}", report.fragments, base::counted(report.links, "link"),
       report.incomplete, reasons(report.incomplete_by_reason));
+  if (report.open_at_stop > 0) row("", "{} of these were open when the run was stopped: not a loss", report.open_at_stop);
   if (report.without_removed > 0) row("", "{} lack links that were removed", report.without_removed);
   out += absent_text("missing", report, report.missing, &FragmentBuilder::Link::missing);
   out += absent_text("removed", report, report.left_out, &FragmentBuilder::Link::left_out);
@@ -326,12 +334,12 @@ std::string report_text(const RunReport& report) {
     row("bytes", "{} in = {} built + {} lost{}", report.bytes_in, report.bytes_built, report.bytes_lost_sum(),
         reasons(report.bytes_lost));
   if (!report.bytes_add_up()) out += "   THIS DOES NOT ADD UP";
-  row(report.bytes_known ? "" : "bytes", "{}B of fragments, {}B written", count(report.bytes_payload),
-      count(report.bytes_written));
+  row(report.bytes_known ? "" : "bytes", "{} of fragments, {} written", bytes_text(report.bytes_payload),
+      bytes_text(report.bytes_written));
   row("latency", "{}", latency_text(report.latency, ", "));
   std::string cpu;
   for (const auto& [stage, seconds] : report.cpu_seconds)
-    cpu += fmt::format("{}{} {:.1f} s", cpu.empty() ? "" : ", ", stage, seconds);
+    cpu += fmt::format("{}{} {}", cpu.empty() ? "" : ", ", stage, seconds_text(seconds));
   row("CPU", "{}", cpu);
   for (const auto& consumer : report.consumers) out += losses_text(consumer);
   const Advice& advice =
@@ -350,6 +358,9 @@ std::string report_text(const RunReport& report) {
   if (report.verified_chunks + report.mismatches > 0)
     row("verified", "{} in passing, {}", base::counted(report.verified_chunks, "chunk"),
         report.mismatches == 1 ? "1 mismatch" : fmt::format("{} mismatches", report.mismatches));
+  for (std::size_t i = 0; i < std::min(kNamed, report.files.size()); ++i)
+    row("file", "{} in {}", base::counted(report.files[i].events, "event"), report.files[i].path);
+  if (report.files.size() > kNamed) row("", "and {} more", report.files.size() - kNamed);
   row("verdict", "{}", verdict_text(report));
   return out + "\n";
 }
