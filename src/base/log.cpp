@@ -2,7 +2,9 @@
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/log_file.h"
@@ -49,6 +51,15 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+std::atomic<bool> erases{false};
+
+/// The text, folded for the place behind the time and a level of this length.
+std::string folded_behind_time(const std::string& text, std::size_t level) {
+  constexpr std::size_t kTime = std::string_view("2026-01-01 00:00:00.000 ").size();
+  const std::string before(kTime + level, '-');  // one word
+  return folded(before + ' ' + text, terminal_columns(STDERR_FILENO)).substr(before.size() + 1);
+}
+
 }  // namespace
 
 LogLevel log_level_of(std::string_view name, LogLevel otherwise) {
@@ -60,6 +71,8 @@ LogLevel log_level_of(std::string_view name, LogLevel otherwise) {
   return otherwise;
 }
 
+void erase_before_log_lines(bool erase) { erases.store(erase, std::memory_order_relaxed); }
+
 void set_log_level(LogLevel level) { current_level().store(level, std::memory_order_relaxed); }
 
 LogLevel log_level() { return current_level().load(std::memory_order_relaxed); }
@@ -67,7 +80,9 @@ LogLevel log_level() { return current_level().load(std::memory_order_relaxed); }
 void log_line(LogLevel level, std::string_view text) {
   if (level < log_level() || level == LogLevel::off) return;
   const std::string line = without_control_characters(text);  // the text of another process may be in the line
-  logger().log(level_for_library(level), spdlog::string_view_t(line.data(), line.size()));
+  const std::string shown = folded_behind_time(line, spdlog::level::to_string_view(level_for_library(level)).size());
+  if (erases.load(std::memory_order_relaxed)) std::fputs("\r\x1b[J", stderr);
+  logger().log(level_for_library(level), spdlog::string_view_t(shown.data(), shown.size()));
   log_to_file({level, audience_of(level), line});
 }
 

@@ -21,7 +21,10 @@ LogLevel log_level_of(std::string_view name, LogLevel otherwise = LogLevel::info
 void set_log_level(LogLevel level);
 LogLevel log_level();
 
-/// Writes one line. Any thread. Not for data paths: takes a lock and writes to stderr.
+/// While true, each line first erases the terminal from the cursor on: a block of lines that is drawn again stands there.
+void erase_before_log_lines(bool erase);
+
+/// Writes one line, folded to the width of a terminal. Any thread. Not for data paths: takes a lock and writes to stderr.
 void log_line(LogLevel level, std::string_view text);
 
 template <typename... T>

@@ -147,8 +147,8 @@ bool check_file(const std::string& file, const CheckOptions& options, Json& repo
     entry["values"] = values.json();
     if (options.format != OutputFormat::json) values.print(options.format);
   } else if (options.format == OutputFormat::table && valid) {
-    print(fmt::format("{}: valid, {} given\n", file, base::counted(values_given(*configuration), "value")));
-    for (const readout::SilenceNote& note : notes) print(fmt::format("  {}\n", note.text));
+    print_folded(fmt::format("{}: valid, {} given\n", file, base::counted(values_given(*configuration), "value")));
+    for (const readout::SilenceNote& note : notes) print_folded(fmt::format("  {}\n", note.text));
   } else if (options.format == OutputFormat::csv && valid) {
     print(fmt::format("{},valid\n", file));
   }

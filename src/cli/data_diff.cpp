@@ -88,9 +88,10 @@ Result<ExitCode> diff(const DataDiffOptions& options) {
     if (options.format == OutputFormat::csv || table.rows() > 0) table.print(options.format);
     if (options.format == OutputFormat::table) {
       if (found.differences > table.rows())
-        print(fmt::format("… and {} more: --all lists all\n", grouped(found.differences - table.rows())));
-      print(fmt::format("{} the same, {} different, {} only in A, {} only in B\n", counted(found.same_events, "event"),
-                        grouped(found.different_events), grouped(found.only_left), grouped(found.only_right)));
+        print_folded(fmt::format("… and {} more: --all lists all\n", grouped(found.differences - table.rows())));
+      print_folded(fmt::format("{} the same, {} different, {} only in A, {} only in B\n",
+                               counted(found.same_events, "event"), grouped(found.different_events),
+                               grouped(found.only_left), grouped(found.only_right)));
     }
   }
   return found.same() ? ExitCode::done : ExitCode::not_verified;

@@ -102,7 +102,7 @@ Result<ExitCode> for_each_file(const std::vector<std::string>& paths,
 
 void print_note(const std::string& text) {
   std::fflush(stdout);
-  std::fprintf(stderr, "note: %s\n", text.c_str());
+  say("note: {}\n", text);
 }
 
 std::string grouped(std::uint64_t value) {

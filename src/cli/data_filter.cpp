@@ -105,10 +105,10 @@ void print_for_people(const FilterReport& report) {
        i <= static_cast<std::size_t>(FilterCounter::damaged_events); ++i) {
     if (report.counts[i] > 0) sum += fmt::format(" + {} {}", kFilterCounters[i].name, grouped(report.counts[i]));
   }
-  print(sum + "\n");
+  print_folded(sum + "\n");
   if (report.count(FilterCounter::events_out) != report.count(FilterCounter::kept)) {
-    print(fmt::format("events_out {}: events of several streams are in the files of each\n",
-                      grouped(report.count(FilterCounter::events_out))));
+    print_folded(fmt::format("events_out {}: events of several streams are in the files of each\n",
+                             grouped(report.count(FilterCounter::events_out))));
   }
   print_files(report.files);
 }

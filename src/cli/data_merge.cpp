@@ -55,17 +55,18 @@ Json json_of(const MergeReport& report) {
 
 void print_for_people(const MergeReport& report) {
   for (const WriterFiles& writer : report.writers) {
-    print(fmt::format("{}: {}, {}\n", writer.name, counted(writer.files.size(), "file"), size_text(writer.bytes)));
+    print_folded(fmt::format("{}: {}, {}\n", writer.name, counted(writer.files.size(), "file"), size_text(writer.bytes)));
   }
-  print(sum_text(report) + "\n");
-  print(fmt::format("events_out {}: {} complete, {} incomplete ({} missing)\n",
-                    grouped(report.count(MergeCounter::events_out)), grouped(report.count(MergeCounter::complete_events)),
-                    grouped(report.count(MergeCounter::incomplete_events)),
-                    counted(report.count(MergeCounter::missing_robs), "ROB")));
+  print_folded(sum_text(report) + "\n");
+  print_folded(fmt::format(
+      "events_out {}: {} complete, {} incomplete ({} missing)\n", grouped(report.count(MergeCounter::events_out)),
+      grouped(report.count(MergeCounter::complete_events)), grouped(report.count(MergeCounter::incomplete_events)),
+      counted(report.count(MergeCounter::missing_robs), "ROB")));
   for (const MergeCounter counter : {MergeCounter::duplicate_robs, MergeCounter::contradicting_robs,
                                      MergeCounter::bcid_differs, MergeCounter::trigger_type_differs}) {
     const base::CounterInfo& info = kMergeCounters[static_cast<std::size_t>(counter)];
-    if (report.count(counter) > 0) print(fmt::format("{} {}: {}\n", info.name, grouped(report.count(counter)), info.help));
+    if (report.count(counter) > 0)
+      print_folded(fmt::format("{} {}: {}\n", info.name, grouped(report.count(counter)), info.help));
   }
   print_files(report.files);
 }
@@ -121,8 +122,8 @@ Json files_json(const std::vector<FragmentConsumer::File>& files) {
 
 void print_files(const std::vector<FragmentConsumer::File>& files) {
   for (const FragmentConsumer::File& file : files) {
-    print(fmt::format("{}: {}, {}, Adler-32 {:08x}\n", std::filesystem::path(file.path).lexically_normal().string(),
-                      counted(file.events, "event"), size_text(file.bytes), file.adler32));
+    print_folded(fmt::format("{}: {}, {}, Adler-32 {:08x}\n", std::filesystem::path(file.path).lexically_normal().string(),
+                             counted(file.events, "event"), size_text(file.bytes), file.adler32));
   }
 }
 

@@ -292,9 +292,9 @@ void print_for_people(const Outcome& outcome) {
   const bool colours = colours_on_stdout();
   if (outcome.not_ours) {
     const bool version = outcome.kind == "other_version";
-    print(fmt::format("{}: {}: {}\n  read by: {}\n", outcome.path,
-                      styled(version ? "OF ANOTHER VERSION" : "NOT OURS", Style::warning, colours), outcome.other->what,
-                      outcome.other->reader));
+    print_folded(fmt::format("{}: {}: {}\n  read by: {}\n", outcome.path,
+                             styled(version ? "OF ANOTHER VERSION" : "NOT OURS", Style::warning, colours),
+                             outcome.other->what, outcome.other->reader));
     return;
   }
   const bool wrong_as_written = outcome.events && outcome.events->wrong_as_written();
@@ -303,14 +303,14 @@ void print_for_people(const Outcome& outcome) {
                               : verdict_of(outcome) == std::string_view("flagged")
                                   ? styled("FLAGGED by the card", Style::bad, colours)
                                   : styled("DAMAGED", Style::bad, colours);
-  print(fmt::format("{}: {}\n", outcome.path, verdict));
-  for (const std::string& line : good_news(outcome)) print("  " + line + "\n");
+  print_folded(fmt::format("{}: {}\n", outcome.path, verdict));
+  for (const std::string& line : good_news(outcome)) print_folded("  " + line + "\n");
   for (const std::string& gap : outcome.unprotected)
-    print("  " + styled("not protected: " + gap, Style::warning, colours) + "\n");
+    print_folded("  " + styled("not protected: " + gap, Style::warning, colours) + "\n");
   for (const Finding& finding : outcome.findings.listed())
-    print(fmt::format("  {} byte {}: {}\n", styled("✗", Style::bad, colours), finding.offset, finding.what));
+    print_folded(fmt::format("  {} byte {}: {}\n", styled("✗", Style::bad, colours), finding.offset, finding.what));
   if (const std::uint64_t more = outcome.findings.total() - outcome.findings.listed().size(); more > 0)
-    print(fmt::format("  … and {} more\n", grouped(more)));
+    print_folded(fmt::format("  … and {} more\n", grouped(more)));
   if (wrong_as_written) {
     const EventTotals& totals = outcome.events->totals;
     print_note(
@@ -379,7 +379,7 @@ Result<ExitCode> verify(const DataVerifyOptions& options) {
   if (options.format == OutputFormat::json) print(list.dump() + "\n");
   if (options.format == OutputFormat::csv) table.print(OutputFormat::csv);
   if (options.format == OutputFormat::table && files.size() > 1) {
-    print(fmt::format("{} of {} sound\n", sound, counted(files.size() - passed_over, "file")));
+    print_folded(fmt::format("{} of {} sound\n", sound, counted(files.size() - passed_over, "file")));
   }
   return outcome;
 }

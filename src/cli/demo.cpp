@@ -117,7 +117,7 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
   json["files_verified"] = std::move(found.json);
   if (found.findings > 0 && report.condition != readout::Condition::aborted) report.condition = readout::Condition::wrong;
   // A demo without proven chunks is not a success.
-  if (report.verified_chunks == 0) std::fprintf(stderr, "no chunk was verified during the run\n");
+  if (report.verified_chunks == 0) say("no chunk was verified during the run\n");
   return found.proved() && report.verified_chunks > 0;
 }
 
@@ -180,12 +180,9 @@ Result<ExitCode> run(const DemoOptions& options) {
     if (const auto errors = chain_errors(options, card, directory, configuration); !errors.empty())
       return report_errors(errors);
   }
-  std::fprintf(stderr, "%s\n",
-               fmt::format("{} of an emulated FELIX card at {} for {:g} s: {}\nfiles in {} ({})",
-                           base::counted(options.links, "link"), base::format_quantity(options.rate(), "Hz"),
-                           options.seconds, way_of(options), directory.path().string(),
-                           options.keep ? "kept" : "removed by the next demo; --keep keeps them")
-                   .c_str());
+  say("{} of an emulated FELIX card at {} for {:g} s: {}\nfiles in {} ({})\n", base::counted(options.links, "link"),
+      base::format_quantity(options.rate(), "Hz"), options.seconds, way_of(options), directory.path().string(),
+      options.keep ? "kept" : "removed by the next demo; --keep keeps them");
   if (options.chain || (!options.no_page && options.json_file.empty())) {
     if (const auto ended = RODEO_TRY(run_in_control_room(options, card, directory, configuration))) return *ended;
   }

@@ -50,7 +50,7 @@ std::vector<std::string> DemoCard::emulator_overrides(const DemoOptions& options
 }
 
 Result<FilesReadBack> read_back(const std::vector<std::string>& files, std::uint64_t bytes_written) {
-  std::fprintf(stderr, "reading the files back (%sB) ...\n", base::format_count(static_cast<double>(bytes_written)).c_str());
+  say("reading the files back ({}) ...\n", base::format_quantity(static_cast<double>(bytes_written), "B"));
   FilesReadBack out;
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
@@ -61,8 +61,7 @@ Result<FilesReadBack> read_back(const std::vector<std::string>& files, std::uint
     const storage::EventFileReport found = storage::verify_event_file(mapped.bytes());
     RODEO_TRY(mapped.check());
     for (const formats::Finding& finding : found.findings.listed()) {
-      std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset),
-                   finding.what.c_str());
+      say("{}: at byte {}: {}\n", file, finding.offset, finding.what);
     }
     // A chunk that is neither proven nor flagged counts as a finding.
     if (found.totals.proven_chunks + found.totals.flagged_chunks != found.totals.chunks) {
@@ -85,14 +84,11 @@ Result<FilesReadBack> read_back(const std::vector<std::string>& files, std::uint
                            {"removed_links", removed},
                            {"bytes", bytes},
                            {"mismatches", out.findings}});
-  std::fprintf(stderr, "%s\n",
-               fmt::format("files read back: {}, {}, {}, {}B: {}", base::counted(files.size(), "file"),
-                           base::counted(out.events, "event"), base::counted(chunks, "chunk"),
-                           base::format_count(static_cast<double>(bytes)),
-                           out.events == 0     ? "no written event could be verified"
-                           : out.findings == 0 ? "every byte verified"
-                                               : base::counted(out.findings, "FINDING"))
-                   .c_str());
+  say("files read back: {}, {}, {}, {}: {}\n", base::counted(files.size(), "file"), base::counted(out.events, "event"),
+      base::counted(chunks, "chunk"), base::format_quantity(static_cast<double>(bytes), "B"),
+      out.events == 0     ? "no written event could be verified"
+      : out.findings == 0 ? "every byte verified"
+                          : base::counted(out.findings, "FINDING"));
   return out;
 }
 

@@ -37,10 +37,11 @@ Result<ExitCode> examine(DoctorOptions& options) {
   const bool colours = colours_on_stdout();
   for (const Finding& finding : findings) {
     const std::string state = fmt::format("{:7}", health_name(finding.health));
-    print(fmt::format("{}  {:24}  {}\n", styled(state, style_of(finding.health), colours), finding.name, finding.value));
+    print_folded(
+        fmt::format("{}  {:24}  {}\n", styled(state, style_of(finding.health), colours), finding.name, finding.value));
     if (finding.health == Health::good) continue;
-    print(fmt::format("         {}\n", finding.meaning));
-    if (!finding.remedy.empty()) print(fmt::format("         {}\n", styled(finding.remedy, Style::strong, colours)));
+    print_folded(fmt::format("         {}\n", finding.meaning));
+    if (!finding.remedy.empty()) print_folded(fmt::format("         {}\n", styled(finding.remedy, Style::strong, colours)));
   }
   return ExitCode::done;
 }

@@ -244,7 +244,7 @@ Result<ExitCode> explain(const ExplainOptions& options) {
   }
   if (!words.empty()) {
     if (options.format == OutputFormat::table && !found.empty())
-      print(fmt::format("\nA key of this name: rodeo explain {}\n", found.front()->path()));
+      print_folded(fmt::format("\nA key of this name: rodeo explain {}\n", found.front()->path()));
     return ExitCode::done;
   }
   if (!found.empty()) {

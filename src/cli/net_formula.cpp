@@ -82,17 +82,17 @@ void print_table(const NetFormulaOptions& options, const ClosedForms& forms, con
   row("paper's formula x k", options.k * forms.paper_bytes, forms.paper_events, fmt::format("k = {:g}", options.k));
   if (arrived) row("superposition", arrived->max_bytes, arrived->events, arrived->what);
   table.print(OutputFormat::table);
-  print(fmt::format("\nS = {:.4f} MB {}; f = {:g} kHz; I = {:g} Gb/s; O = {:g} Gb/s; M = {}\n",
-                    options.input.event_bytes * 1e-6,
-                    options.mtu ? fmt::format("on the wire ({:.4f} MB of data, MTU {})",
-                                              static_cast<double>(options.event_bytes) * 1e-6, *options.mtu)
-                                : std::string("as given, without headers (--mtu adds them)"),
-                    options.input.event_rate_hz * 1e-3, options.input.input_bps * 1e-9, options.input.output_bps * 1e-9,
-                    options.input.ports));
+  print_folded(fmt::format("\nS = {:.4f} MB {}; f = {:g} kHz; I = {:g} Gb/s; O = {:g} Gb/s; M = {}\n",
+                           options.input.event_bytes * 1e-6,
+                           options.mtu ? fmt::format("on the wire ({:.4f} MB of data, MTU {})",
+                                                     static_cast<double>(options.event_bytes) * 1e-6, *options.mtu)
+                                       : std::string("as given, without headers (--mtu adds them)"),
+                           options.input.event_rate_hz * 1e-3, options.input.input_bps * 1e-9,
+                           options.input.output_bps * 1e-9, options.input.ports));
   for (const network::Condition& condition : forms.conditions) {
-    print(fmt::format("{} {}\n", condition.holds ? "holds  " : "FAILS  ", condition.says));
+    print_folded(fmt::format("{} {}\n", condition.holds ? "holds  " : "FAILS  ", condition.says));
   }
-  print(fmt::format("{}: {}\n", forms.valid ? "valid" : "NOT VALID", forms.why));
+  print_folded(fmt::format("{}: {}\n", forms.valid ? "valid" : "NOT VALID", forms.why));
 }
 
 /// Draws with Python, which reads the numbers from a temporary file.

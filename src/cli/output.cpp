@@ -7,16 +7,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "base/terminal_text.h"
+#include "cli/wrapped.h"
 
 namespace rodeo::cli {
 
+using base::shown_width;
 using base::without_control_characters;
 
 namespace {
@@ -26,6 +30,11 @@ bool colours_on(int descriptor) {
   if (no_color != nullptr && *no_color != '\0') return false;
   const char* terminal = std::getenv("TERM");
   return isatty(descriptor) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
+}
+
+/// Four digits of a fraction; whole numbers stay whole.
+std::string rounded(double value) {
+  return std::fabs(value) < 1000 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
 }
 
 std::string shown(const Cell& cell) {
@@ -38,6 +47,7 @@ std::string shown(const Cell& cell) {
     for (const Json& element : cell.value.elements()) list += (list.empty() ? "" : ", ") + shown(Cell(element));
     return list;
   }
+  if (cell.value.is_number() && !cell.value.is_signed() && !cell.value.is_unsigned()) return rounded(cell.value.number());
   return cell.value.dump(0);
 }
 
@@ -53,15 +63,129 @@ std::string csv_field(const Json& value) {
 }
 
 std::string padded(const std::string& text, std::size_t to, bool right) {
-  const std::string blanks(to > width(text) ? to - width(text) : 0, ' ');
+  const std::string blanks(to > shown_width(text) ? to - shown_width(text) : 0, ' ');
   return right ? blanks + text : text + blanks;
 }
 
-}  // namespace
+constexpr std::size_t kBetween = 2;      // blanks between two columns
+constexpr std::size_t kNarrowText = 20;  // a column of text is not made narrower than this
 
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+bool says_something(const Cell& cell) {
+  const Json& value = cell.value;
+  if (cell.style == Style::bad || cell.style == Style::warning) return true;
+  if (value.is_null()) return false;
+  if (value.is_boolean()) return value.boolean();
+  if (value.is_number()) return value.number() != 0;
+  if (value.is_array() || value.is_object()) return !value.elements().empty() || !value.members().empty();
+  return !value.is_string() || !value.string().empty();
 }
+
+std::size_t longest_word(std::string_view text) {
+  std::size_t longest = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    longest = std::max(longest, shown_width(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return longest;
+}
+
+std::vector<std::string> lines_of(const std::string& text, std::size_t columns) {
+  std::vector<std::string> lines;
+  const std::string all = shown_width(text) > columns ? wrapped(text, columns, 0) : text;
+  for (std::size_t from = 0; from <= all.size();) {
+    const std::size_t end = std::min(all.find('\n', from), all.size());
+    lines.push_back(all.substr(from, end - from));
+    from = end + 1;
+  }
+  return lines;
+}
+
+/// "cpu [cores]" and "0.72" give "cpu 0.72 cores".
+std::string with_title(std::string_view title, const std::string& value) {
+  const std::size_t unit = title.ends_with(']') ? title.rfind(" [") : std::string_view::npos;
+  if (unit == std::string_view::npos) return fmt::format("{} {}", title, value);
+  return fmt::format("{} {} {}", title.substr(0, unit), value, title.substr(unit + 2, title.size() - unit - 3));
+}
+
+/// One column as people see it.
+struct Field {
+  std::string title;
+  std::vector<std::string> texts;  // of all rows
+  std::vector<Style> styles;
+  std::size_t widest = 0;
+  std::size_t width = 0;
+  bool right = false;
+};
+
+std::size_t width_of(std::span<const Field> fields) {
+  std::size_t sum = 0;
+  for (const Field& field : fields) sum += field.width + (sum > 0 ? kBetween : 0);
+  return sum;
+}
+
+/// Chooses the widths. Returns the number of fields that fit beside each other.
+std::size_t fit(std::vector<Field>& fields, std::size_t columns) {
+  for (Field& field : fields) field.width = std::max(field.widest, shown_width(field.title));
+  if (columns == 0 || width_of(fields) <= columns) return fields.size();
+  for (Field& field : fields) field.width = std::max(field.widest, longest_word(field.title));
+  const std::size_t all = width_of(fields);
+  if (all <= columns) return fields.size();
+  const auto widest = std::ranges::max_element(fields, {}, [](const Field& field) { return field.right ? 0 : field.width; });
+  std::size_t least = std::max(kNarrowText, longest_word(widest->title));
+  for (const std::string& text : widest->texts) least = std::max(least, longest_word(text));
+  if (!widest->right && all - widest->width + least <= columns) {
+    widest->width -= all - columns;
+    return fields.size();
+  }
+  std::size_t beside = fields.size() - 1;
+  while (beside > 1 && width_of(std::span(fields).first(beside)) > columns) --beside;
+  return beside;
+}
+
+/// The lines of one row of fields beside each other, for the titles from below.
+std::string row_text(std::span<const Field> fields, const std::function<const std::string&(const Field&)>& text,
+                     const std::function<Style(const Field&)>& style, bool from_below, bool colours) {
+  std::vector<std::vector<std::string>> cells;
+  std::size_t high = 1;
+  for (const Field& field : fields) high = std::max(high, cells.emplace_back(lines_of(text(field), field.width)).size());
+  std::string out;
+  for (std::size_t line = 0; line < high; ++line) {
+    std::string whole;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const std::size_t skipped = from_below ? high - cells[i].size() : 0;
+      const bool there = line >= skipped && line - skipped < cells[i].size();
+      const std::string field = padded(there ? cells[i][line - skipped] : "", fields[i].width, fields[i].right);
+      whole += std::string(i == 0 ? 0 : kBetween, ' ') + (there ? styled(field, style(fields[i]), colours) : field);
+    }
+    while (!whole.empty() && whole.back() == ' ') whole.pop_back();
+    out += whole + '\n';
+  }
+  return out;
+}
+
+/// The fields that did not fit, with their titles, below a row.
+std::string below_text(std::span<const Field> fields, std::size_t row, std::size_t columns, bool colours) {
+  constexpr std::size_t kIndent = 4;
+  std::string out;
+  std::size_t at = 0;
+  for (const Field& field : fields) {
+    if (field.texts[row].empty() || field.texts[row] == "-") continue;
+    const std::string part = with_title(field.title, field.texts[row]);
+    if (at > 0 && at + kBetween + shown_width(part) <= columns) {
+      out.append(kBetween, ' ');
+      at += kBetween + shown_width(part);
+    } else {
+      if (at > 0) out += '\n';
+      out.append(kIndent, ' ');
+      at = kIndent + shown_width(part);
+    }
+    out += styled(at > columns ? wrapped(part, columns, kIndent + 2, kIndent) : part, field.styles[row], colours);
+  }
+  return at > 0 ? out + '\n' : out;
+}
+
+}  // namespace
 
 bool colours_on_stdout() { return colours_on(STDOUT_FILENO); }
 bool colours_on_stderr() { return colours_on(STDERR_FILENO); }
@@ -106,39 +230,37 @@ std::string Table::csv(bool header) const {
   return text;
 }
 
-std::string Table::text(bool colours) const {
-  std::vector<std::size_t> widths;
-  std::vector<bool> right;
+std::string Table::text(bool colours, std::size_t columns) const {
+  std::vector<Field> fields;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    std::size_t widest = width(columns_[i].title);
-    bool numbers = !rows_.empty();
+    if (columns_[i].if_any && std::ranges::none_of(rows_, [&](const auto& row) { return says_something(row[i]); })) continue;
+    Field& field = fields.emplace_back();
+    field.title = columns_[i].title;
+    field.right = !rows_.empty();
     for (const auto& row : rows_) {
-      widest = std::max(widest, width(shown(row[i])));
-      numbers = numbers && (row[i].value.is_number() || row[i].value.is_null());
+      field.widest = std::max(field.widest, shown_width(field.texts.emplace_back(shown(row[i]))));
+      field.styles.push_back(row[i].style);
+      field.right = field.right && (row[i].value.is_number() || row[i].value.is_null());
     }
-    widths.push_back(widest);
-    right.push_back(numbers);
   }
-  std::string text;
-  const auto add_line = [&](const auto& cell_text, const auto& cell_style) {
-    std::string line;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const std::string field = padded(cell_text(i), widths[i], right[i]);
-      line += (i == 0 ? "" : "  ") + styled(field, cell_style(i), colours);
-    }
-    while (!line.empty() && line.back() == ' ') line.pop_back();
-    text += line + '\n';
-  };
-  add_line([&](std::size_t i) { return columns_[i].title; }, [](std::size_t) { return Style::strong; });
-  for (const auto& row : rows_) {
-    add_line([&](std::size_t i) { return shown(row[i]); }, [&](std::size_t i) { return row[i].style; });
+  if (fields.empty()) return {};
+  const std::size_t count = fit(fields, columns);
+  const auto beside = std::span(fields).first(count);
+  std::string text = row_text(
+      beside, [](const Field& field) -> const std::string& { return field.title; },
+      [](const Field&) { return Style::strong; }, true, colours);
+  for (std::size_t row = 0; row < rows_.size(); ++row) {
+    text += row_text(
+        beside, [&](const Field& field) -> const std::string& { return field.texts[row]; },
+        [&](const Field& field) { return field.styles[row]; }, false, colours);
+    text += below_text(std::span(fields).subspan(count), row, columns, colours);
   }
   return text;
 }
 
 void Table::print(OutputFormat format, bool again, bool first) const {
   switch (format) {
-    case OutputFormat::table: return cli::print(text(colours_on_stdout()));
+    case OutputFormat::table: return cli::print(text(colours_on_stdout(), base::terminal_columns(STDOUT_FILENO)));
     case OutputFormat::json: return cli::print(json().dump(again ? 0 : 2) + "\n");
     case OutputFormat::csv: return cli::print(csv(first));
   }
@@ -164,11 +286,17 @@ void Properties::print(OutputFormat format) const {
     return cli::print(table.csv());
   }
   std::size_t widest = 0;
-  for (const Entry& entry : entries_) widest = std::max(widest, width(entry.title));
+  for (const Entry& entry : entries_) widest = std::max(widest, shown_width(entry.title));
   const bool colours = colours_on_stdout();
+  const std::size_t columns = base::terminal_columns(STDOUT_FILENO);
   for (const Entry& entry : entries_) {
-    cli::print(
-        fmt::format("{}  {}\n", padded(entry.title, widest, false), styled(shown(entry.cell), entry.cell.style, colours)));
+    const std::string text = shown(entry.cell);
+    // A word that does not fit beside the title, a path or a hash, stands below it.
+    const bool below = columns != 0 && widest + kBetween + longest_word(text) > columns;
+    const std::size_t indent = below ? 4 : widest + kBetween;
+    const std::string fitted = columns == 0 ? text : wrapped(text, columns, indent, indent);
+    const std::string title = below ? entry.title + "\n    " : padded(entry.title, widest + kBetween, false);
+    cli::print(title + styled(fitted, entry.cell.style, colours) + "\n");
   }
 }
 
@@ -194,6 +322,8 @@ const Json& member(const Json& object, std::string_view key) {
 }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print_folded(std::string_view text) { print(base::folded(text, base::terminal_columns(STDOUT_FILENO))); }
 
 namespace {
 

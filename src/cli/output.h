@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "settings/json.h"
 
 namespace rodeo::cli {
@@ -33,6 +34,8 @@ std::string styled(std::string_view text, Style style, bool colours);
 struct Column {
   std::string title;  ///< for people, with the unit: "rate [MHz]"
   std::string key;    ///< for JSON and CSV, with the base unit: "rate_hz"
+  /// Hides the column from people if it says nothing in any row: no value, zero, or false, and no fault.
+  bool if_any = false;
 };
 
 /// A value, its text in a table (empty: the value itself) and its meaning.
@@ -48,7 +51,8 @@ struct Cell {
   Cell(T given) : value(std::move(given)) {}
 };
 
-/// Rows of cells under columns. Numbers are aligned to the right.
+/// Rows of cells under columns. Numbers are aligned to the right. If a table is wider than the terminal, its titles take
+/// several lines, then its longest text. If that is not enough, the last columns follow below each row.
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -62,7 +66,8 @@ class Table {
   Json json() const;
   /// `header`: the first line has the columns' keys.
   std::string csv(bool header = true) const;
-  std::string text(bool colours) const;
+  /// `columns`: the width of the terminal; 0 is unlimited.
+  std::string text(bool colours, std::size_t columns = 0) const;
 
   /// Prints on stdout in this format. Repeated output (`again`) is one stream: JSON has one line each time, CSV has its
   /// header only the first time.
@@ -98,17 +103,15 @@ void print_csv(const std::vector<Json>& objects, bool nested = false);
 /// A member of an object; null if there is no such member. The object must outlive the result.
 const Json& member(const Json& object, std::string_view key);
 
-/// The width of a text on a terminal: bytes that continue a UTF-8 character do not count.
-std::size_t width(std::string_view text);
-
 /// Writes text to stdout unchanged.
 void print(std::string_view text);
+/// Writes a text for people to stdout, in lines that fit the terminal.
+void print_folded(std::string_view text);
 
-/// Writes a text for people to stderr. Never fails: errors of stderr (closed, full disk) are ignored.
+/// Writes a text for people to stderr, in lines that fit the terminal. Never fails: errors of stderr are ignored.
 template <typename... Values>
 void say(fmt::format_string<Values...> text, Values&&... values) {
-  const std::string said = fmt::format(text, std::forward<Values>(values)...);
-  std::fwrite(said.data(), 1, said.size(), stderr);
+  base::say_folded(fmt::format(text, std::forward<Values>(values)...));
 }
 
 /// Checks that write_json() can open the file (error cli.output). Leaves no file behind.

@@ -84,7 +84,7 @@ Result<ExitCode> write_plugin(const PluginNewOptions& options) {
     if (!out) return undo(path, std::strerror(errno));
     written += path.string() + "\n";
   }
-  print(written);
+  print_folded(written);
   fmt::print(stderr,
              "next: cd {} && cmake -S . -B build && cmake --build build && ctest --test-dir build    (see README.md)\n",
              directory.string());

@@ -65,7 +65,7 @@ Command& add_status(Command& noun, const process::ProcessKind& kind, const std::
       return show(std::move(status), first);
     });
     if (outcome || !known) return outcome;
-    std::fprintf(stderr, "the run is over\n");
+    say("the run is over\n");
     return ExitCode::done;
   });
   return verb;

@@ -172,14 +172,14 @@ Result<ExitCode> list_links(const AskOptions& options) {
   Table table({{"ROB", "source_id"},
                {"link", "fid"},
                {"state", "state"},
-               {"by policy", "removed_by_policy"},
+               {"by policy", "removed_by_policy", true},
                {"chunks", "chunks"},
                {"missing", "missing"},
                {"bad", "bad"},
-               {"in doubt", "in_doubt"},
-               {"moved", "moved"},
-               {"out of step", "out_of_step"},
-               {"BCID offset", "bcid_offset"}});
+               {"in doubt", "in_doubt", true},
+               {"moved", "moved", true},
+               {"out of step", "out_of_step", true},
+               {"BCID offset", "bcid_offset", true}});
   for (const Json& rob : member(status, "robs").elements()) {
     for (const Json& link : member(rob, "links").elements()) {
       const bool active = member(link, "state").string() == "active";

@@ -44,13 +44,13 @@ Result<ExitCode> report_to_database(const std::string& database, const std::stri
   auto import =
       RODEO_TRY(start_python(kVerbs, {"import", "-", "--of", readout, "--database", database}, memory.get(), said.get()));
   if (import.wait() == 0) {
-    std::fprintf(stderr, "run %u is in %s\n", run, database.c_str());
+    say("run {} is in {}\n", run, database);
     return ExitCode::done;
   }
   const std::string file = fmt::format("run-{:06}-report.json", run);
   RODEO_TRY(write_json(file, report));
-  std::fprintf(stderr, "run %u is not in %s; its report is in %s\n  rodeo runs import %s --of %s --database %s\n", run,
-               database.c_str(), file.c_str(), file.c_str(), readout.c_str(), database.c_str());
+  say("run {} is not in {}; its report is in {}\n  rodeo runs import {} --of {} --database {}\n", run, database, file, file,
+      readout, database);
   return ExitCode::failed;
 }
 

@@ -165,8 +165,8 @@ Result<ExitCode> list(const RouteOptions& options) {
   const auto reading = RODEO_TRY(transport::read_bus(bus));
   (options.links ? links_of(reading.entries, kPatience) : publishers_of(reading.entries, kPatience)).print(options.format);
   if (reading.entries.empty())
-    std::fprintf(stderr, "no publisher or service on the bus %s%s\n", bus.c_str(),
-                 std::filesystem::is_directory(bus) ? "" : ": there is no such directory");
+    say("no publisher or service on the bus {}{}\n", bus.string(),
+        std::filesystem::is_directory(bus) ? "" : ": there is no such directory");
   for (const Error& error : reading.unreadable) print_error(error);
   return reading.unreadable.empty() ? ExitCode::done : ExitCode::partial;
 }

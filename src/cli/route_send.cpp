@@ -291,7 +291,7 @@ Result<ExitCode> send(const SendOptions& options) {
     table.add_row({number, fid, message.bytes.size(), answer ? Cell(*answer) : Cell(Json(), "-")});
   }
   table.print(options.format);
-  if (!answered) std::fprintf(stderr, "no answer came on the link in time\n");
+  if (!answered) say("no answer came on the link in time\n");
   return answered ? ExitCode::done : ExitCode::unreachable;
 }
 

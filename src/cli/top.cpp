@@ -24,18 +24,18 @@ constexpr std::chrono::milliseconds kPatience{1000};
 
 void print_view(const TopView& view, const std::vector<std::string>& rooms) {
   if (view.rows.empty()) {
-    print("no process of Rodeo runs here as this user\n");
+    print_folded("no process of Rodeo runs here as this user\n");
   } else {
     top_table(view).print(OutputFormat::table);
   }
   if (!view.links.empty()) {
     print("\n");
     top_links_table(view).print(OutputFormat::table);
-    if (view.more_links > 0) print(fmt::format("and {} more\n", view.more_links));
+    if (view.more_links > 0) print_folded(fmt::format("and {} more\n", view.more_links));
   }
   std::string named;
   for (const std::string& room : rooms) named += (named.empty() ? "" : ", ") + room;
-  if (!rooms.empty()) print(fmt::format("\ncontrol rooms: {}   (rodeo control status)\n", named));
+  if (!rooms.empty()) print_folded(fmt::format("\ncontrol rooms: {}   (rodeo control status)\n", named));
 }
 
 Result<ExitCode> top(const TopOptions& options) {

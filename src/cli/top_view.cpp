@@ -173,13 +173,13 @@ Table top_table(const TopView& view) {
                {"kind", "kind"},
                {"pid", "pid"},
                {"phase", "phase"},
-               {"run", "run"},
+               {"run", "run", true},
                {"verdict", "verdict"},
                {"rate", "rate_hz"},
                {"dead [%]", "dead_time_fraction"},
                {"cpu [cores]", "cpu"},
                {"memory", "rss_bytes"},
-               {"limited by", "limited_by"},
+               {"limited by", "limited_by", true},
                {"lost", "lost"}});
   for (const TopRow& row : view.rows) {
     Json lost = Json::object();
@@ -209,8 +209,8 @@ Table top_links_table(const TopView& view) {
                {"state", "state"},
                {"missing", "missing"},
                {"bad", "bad"},
-               {"in doubt", "in_doubt"},
-               {"out of step", "out_of_step"}});
+               {"in doubt", "in_doubt", true},
+               {"out of step", "out_of_step", true}});
   for (const TopLink& link : view.links)
     table.add_row(
         {link.fid, link.process, Cell(Json(link.state), "", link.state == "active" ? Style::plain : Style::bad),

@@ -1,20 +1,20 @@
 #include "cli/wrapped.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "cli/output.h"
+#include "base/terminal_text.h"
 
 namespace rodeo::cli {
+
+using base::shown_width;
 
 std::size_t columns_on_stdout() {
   constexpr std::size_t kWidest = 100;
   constexpr std::size_t kNarrowest = 40;
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kWidest;
-  return std::clamp<std::size_t>(size.ws_col, kNarrowest, kWidest);
+  const std::size_t columns = base::terminal_columns(STDOUT_FILENO);
+  return columns == 0 ? kWidest : std::clamp(columns, kNarrowest, kWidest);
 }
 
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent, std::size_t first,
@@ -31,7 +31,7 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
     const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
     std::string_view word = text.substr(0, end);
     const std::size_t limit = columns - std::min(columns, joint.size());
-    if (begun && !word.empty() && at + 1 + width(word) > limit) {
+    if (begun && !word.empty() && at + 1 + shown_width(word) > limit) {
       out += joint;
       new_line();
     }
@@ -40,7 +40,7 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
       ++at;
     }
     // A list of choices may be broken behind a `|`.
-    while (at + width(word) > columns && word.find('|') < word.size() - 1) {
+    while (at + shown_width(word) > columns && word.find('|') < word.size() - 1) {
       const std::size_t room = columns > at ? columns - at : 1;
       std::size_t bar = word.rfind('|', room - 1);
       if (bar == std::string_view::npos) bar = word.find('|');
@@ -49,7 +49,7 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
       new_line();
     }
     out += word;
-    at += width(word);
+    at += shown_width(word);
     begun = true;
     if (end < text.size() && text[end] == '\n') new_line();
     text.remove_prefix(std::min(end + 1, text.size()));

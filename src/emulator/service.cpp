@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/sentence.h"
+#include "base/terminal_text.h"
 #include "base/units.h"
 #include "process/control_request.h"
 #include "process/counters_json.h"
@@ -249,11 +250,11 @@ EmulatorService::EmulatorService(EmulatorSettings settings)
 void EmulatorService::prepare() {
   emulator_ = std::make_unique<Emulator>(settings_);
   for (const auto& function : emulator_->report().functions) {
-    std::fprintf(stderr, "%s %s (%s, endpoint %u) is there\n", function.type.c_str(), function.address.c_str(),
-                 function.name.c_str(), function.endpoint);
+    base::say_folded(fmt::format("{} {} ({}, endpoint {}) is there\n", function.type, function.address, function.name,
+                                 function.endpoint));
   }
   if (const std::string where = emulator_->serves_at(); !where.empty())
-    std::fprintf(stderr, "triggers are served at %s\n", where.c_str());
+    base::say_folded(fmt::format("triggers are served at {}\n", where));
 }
 
 void EmulatorService::step() {

@@ -10,7 +10,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/log.h"
+#include "base/terminal_text.h"
+
 namespace rodeo::process {
+
+using base::shown_width;
+
 namespace {
 
 constexpr double kTerminalIntervalSeconds = 1;
@@ -26,24 +32,13 @@ std::string cut(const std::string& line, int columns) {
       const std::size_t end = std::min(line.find('m', i), line.size() - 1);
       out.append(line, i, end - i + 1);
       i = end;
-    } else if (visible < columns) {
+    } else if ((line[i] & 0xc0) == 0x80) {
+      if (visible <= columns) out += line[i];  // continues the last character
+    } else if (visible++ < columns) {
       out += line[i];
-      ++visible;
     }
   }
   return out;
-}
-
-int visible(std::string_view text) {
-  int columns = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b') {
-      i = std::min(text.find('m', i), text.size() - 1);
-    } else {
-      ++columns;
-    }
-  }
-  return columns;
 }
 
 }  // namespace
@@ -65,7 +60,7 @@ std::string clock_text(double seconds) {
 void add_line(std::vector<std::string>& lines, std::string line, const std::vector<std::string>& parts, int columns) {
   constexpr int kIndent = 13;
   for (const std::string& part : parts) {
-    if (visible(line) + visible(part) > columns) {
+    if (shown_width(line) + shown_width(part) > static_cast<std::size_t>(columns)) {
       lines.push_back(cut(std::exchange(line, std::string(kIndent, ' ')), columns));
       line += part.substr(std::min(part.find_first_not_of(' '), part.size()));
     } else {
@@ -93,7 +88,7 @@ bool LiveView::show(double seconds, const std::function<std::vector<std::string>
   }
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
-  style_.columns = known && size.ws_col > 0 ? size.ws_col : 80;
+  style_.columns = static_cast<int>(base::terminal_columns(STDERR_FILENO));
   std::vector<std::string> lines = block(style_);
   // Lines that scrolled out of sight cannot be drawn over.
   if (known && size.ws_row > 3 && lines.size() + 2 > size.ws_row) {
@@ -105,18 +100,20 @@ bool LiveView::show(double seconds, const std::function<std::vector<std::string>
   std::string text;
   for (const std::string& one : lines) text += "\n" + one;
   std::fprintf(stderr, "%s\x1b[%zuF", text.c_str(), lines.size());
+  base::erase_before_log_lines(true);
   drawn_ = true;
   return true;
 }
 
 void LiveView::erase() {
   if (drawn_) std::fputs("\r\x1b[J", stderr);
+  base::erase_before_log_lines(false);
   drawn_ = false;
 }
 
 void LiveView::say(const std::string& line) {
   erase();
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", base::folded(line, base::terminal_columns(STDERR_FILENO)).c_str());
 }
 
 }  // namespace rodeo::process

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/runtime_dir.h"
+#include "base/terminal_text.h"
 #include "process/control_request.h"
 #include "process/host_health.h"
 #include "process/http_server.h"
@@ -56,7 +57,7 @@ class ServiceRun::Metrics {
       : text_(std::move(text)), server_(facts.metrics_listen, metrics_answer([this, directories = facts.directories] {
                                           return last_text()() + host_metrics(directories);
                                         })) {
-    std::fprintf(stderr, "metrics at http://%s/metrics\n", server_.address().c_str());
+    base::say_folded(fmt::format("metrics at http://{}/metrics\n", server_.address()));
   }
 
   void set_text(Text text) {
@@ -104,7 +105,7 @@ Result<ExitCode> ServiceRun::run() {
   if (!facts.metrics_listen.empty()) metrics_ = std::make_unique<Metrics>(facts, service_->metrics());
   if (!ended_without_run_) (void)run_in_order(control);
   if (ended_without_run_) {
-    std::fprintf(stderr, "%s has ended; no run was started\n", facts.name.c_str());
+    base::say_folded(fmt::format("{} has ended; no run was started\n", facts.name));
     return ExitCode::done;
   }
   show_messages();

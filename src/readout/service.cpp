@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log_file.h"
+#include "base/terminal_text.h"
 #include "formats/fid.h"
 #include "process/control_request.h"
 #include "process/stop_signals.h"
@@ -67,8 +68,8 @@ ReadoutService::ReadoutService(const ReadoutConfiguration& configuration, Option
 
 void ReadoutService::prepare() {
   const std::string run = fmt::format("run {} of ", settings_.run.run_number);
-  std::fprintf(stderr, "%s%s%s: getting ready\n", settings_.run.run_number > 0 ? run.c_str() : "", settings_.name.c_str(),
-               numbered_ && settings_.run.run_number > 0 ? ", the next free number" : "");
+  base::say_folded(fmt::format("{}{}{}: getting ready\n", settings_.run.run_number > 0 ? run : "", settings_.name,
+                               numbered_ && settings_.run.run_number > 0 ? ", the next free number" : ""));
   application_ = std::make_unique<Application>(settings_, registry_);
 }
 

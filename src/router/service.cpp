@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/sentence.h"
+#include "base/terminal_text.h"
 #include "router/router_report.h"
 #include "router/run/prometheus.h"
 #include "router/run/router_report_output.h"
@@ -37,7 +38,7 @@ void RouterService::prepare() {
   shown_ = router_->status();
   for (const ReaderStatus& reader : shown_.readers) {
     const std::string what = reader.trigger_list ? "the trigger's list" : base::counted(reader.links.size(), "link");
-    std::fprintf(stderr, "%s publishes %s\n", reader.name.c_str(), what.c_str());
+    base::say_folded(fmt::format("{} publishes {}\n", reader.name, what));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace rodeo::cli;
 
 namespace {
@@ -46,4 +48,78 @@ TEST(Table, ARowThatIsTooShortIsFilledWithNothing) {
   Table table({{"a", "a"}, {"b", "b"}});
   table.add_row({1});
   EXPECT_EQ(table.json().dump(0), R"([{"a":1,"b":null}])");
+}
+
+namespace {
+
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = text.find('\n', from);
+    widest = std::max(widest, end - from);
+    from = end + 1;
+  }
+  return widest;
+}
+
+Table links() {
+  Table table({{"link", "fid"}, {"dead time [%]", "dead"}, {"moved", "moved", true}, {"lost by reason", "lost"}});
+  table.add_row({"0x1000000000000000", Cell(0.25, "25"), 0, "late 12, duplicate 3"});
+  table.add_row({"0x1000000000010000", Cell(0.5, "50"), 0, "nothing"});
+  return table;
+}
+
+}  // namespace
+
+TEST(Table, IsAsWideAsItsTextWithoutATerminal) { EXPECT_EQ(widest_line(links().text(false)), 55U); }
+
+TEST(Table, TitlesTakeSeveralLinesOnANarrowTerminal) {
+  EXPECT_EQ(links().text(false, 50),
+            "                    dead\n"
+            "                    time\n"
+            "link                 [%]  lost by reason\n"
+            "0x1000000000000000    25  late 12, duplicate 3\n"
+            "0x1000000000010000    50  nothing\n");
+}
+
+TEST(Table, TheLastColumnsAreBelowTheRowIfNothingElseFits) {
+  EXPECT_EQ(links().text(false, 30),
+            "                    dead\n"
+            "                    time\n"
+            "link                 [%]\n"
+            "0x1000000000000000    25\n"
+            "    lost by reason late 12,\n"
+            "      duplicate 3\n"
+            "0x1000000000010000    50\n"
+            "    lost by reason nothing\n");
+}
+
+TEST(Table, UnitsStayWithValuesBelowTheRow) {
+  Table table({{"a long title", "a"}, {"rate [kHz]", "rate_hz"}});
+  table.add_row({"a-long-value", Cell(1500.0, "1.5")});
+  EXPECT_EQ(table.text(false, 14), "a long title\na-long-value\n    rate 1.5\n      kHz\n");
+}
+
+TEST(Table, AColumnThatSaysNothingIsHiddenFromPeopleOnly) {
+  EXPECT_EQ(links().text(false).find("moved"), std::string::npos);
+  EXPECT_NE(links().csv().find("moved"), std::string::npos);
+  Table moved({{"link", "fid"}, {"moved", "moved", true}});
+  moved.add_row({"a", 3});
+  EXPECT_NE(moved.text(false).find("moved"), std::string::npos);
+}
+
+TEST(Table, LongTextIsBrokenInItsColumn) {
+  Table table({{"rule", "rule"}, {"what to do", "next"}});
+  table.add_row({"late", "see which links lag behind the others"});
+  EXPECT_EQ(table.text(false, 30),
+            "rule  what to do\n"
+            "late  see which links lag\n"
+            "      behind the others\n");
+}
+
+TEST(Table, FractionsAreRounded) {
+  Table table(std::vector<Column>{{"share", "share"}});
+  table.add_row({0.45494375634065043});
+  EXPECT_EQ(table.text(false), " share\n0.4549\n");
+  EXPECT_EQ(table.json().dump(0), R"([{"share":0.45494375634065043}])");
 }

@@ -11,7 +11,7 @@ import pytest
 from databases import CONFIGURATION, begin, end, good, opened, whole_run
 from rodeo.control.cli import runs, runs_verbs
 from rodeo.control.database import configuration_files, queries, run_json
-from rodeo.control.printed import Cell, number, properties, table
+from rodeo.control.printed import Cell, folded, number, properties, table
 from rodeo.control.refused import Refused
 
 
@@ -59,8 +59,8 @@ def test_list_has_units_in_titles_and_numbers_to_the_right(verb):
     assert (
         status == 0
         and lines[0].startswith("run  started (UTC)")
-        and "size (MB)" in lines[0]
-        and "length (s)" in lines[0]
+        and "size [MB]" in lines[0]
+        and "length [s]" in lines[0]
     )
     assert (
         [line.split()[0] for line in lines[1:]] == ["3", "2", "1"]
@@ -68,7 +68,7 @@ def test_list_has_units_in_titles_and_numbers_to_the_right(verb):
         and "GOOD" in lines[3]
         and lines[3].endswith("first light")
     )
-    end_of_size = lines[0].index("size (MB)") + len("size (MB)")
+    end_of_size = lines[0].index("size [MB]") + len("size [MB]")
     assert lines[3][:end_of_size].endswith(" 0.0") and lines[1][:end_of_size].endswith(" 0.0")
 
 
@@ -148,7 +148,7 @@ def test_show_has_all_of_a_run_and_without_a_number_the_last(verb):
         "stall",
         "beam was off",
         "muons",
-        "size (MB)",
+        "size [MB]",
     ):
         assert part in out, part
     assert status == 0 and "bob, jun." in verb("show")[1]
@@ -492,3 +492,44 @@ def test_a_report_without_a_number_is_no_run(verb, tmp_path, wrong):
     (tmp_path / "report.json").write_text(json.dumps(wrong))
     status, out, _ = verb("import", tmp_path / "report.json", "--database", tmp_path / "runs.db")
     assert status == 1 and "the report has no run number" in out
+
+
+def test_a_table_fits_a_narrow_terminal():
+    titles = ["run", "length [s]", "flags", "what happened during it"]
+    rows = [[Cell(12), number(3.25, digits=1), Cell(None), Cell("a link fell silent and came back")]]
+    assert table(titles, rows, columns=0, if_any=["flags"]) == [
+        "run  length [s]  what happened during it",
+        " 12         3.2  a link fell silent and came back",
+    ]
+    assert table(titles, rows, columns=36, if_any=["flags"]) == [
+        "     length",
+        "run     [s]  what happened during it",
+        " 12     3.2  a link fell silent and",
+        "             came back",
+    ]
+    assert table(titles, rows, columns=14, if_any=["flags"]) == [
+        "     length",
+        "run     [s]",
+        " 12     3.2",
+        "    what",
+        "      happened",
+        "      during",
+        "      it a",
+        "      link",
+        "      fell",
+        "      silent",
+        "      and came",
+        "      back",
+    ]
+
+
+def test_numbers_are_rounded_for_people():
+    assert Cell(0.45494375634065043).text == "0.4549" and Cell(12).text == "12" and Cell(123456.7).text == "123457"
+
+
+def test_long_values_continue_below_their_values():
+    assert properties([("reason", Cell("a card of the run is lost"))], columns=30) == [
+        "reason  a card of the run is",
+        "        lost",
+    ]
+    assert folded("rate 1 | dead 2 | events 3", 16) == "rate 1 | dead 2\n  | events 3"

@@ -5,8 +5,12 @@ import datetime
 import io
 import json
 import os
+import re
 import sys
+import textwrap
 import unicodedata
+
+from rodeo.saying import folded, terminal_columns, width
 
 STYLES = {"good": "32", "warning": "33", "bad": "31", "faint": "2", "strong": "1"}
 
@@ -26,6 +30,8 @@ def _shown(value):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_shown, value)) or "-"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
     return str(value)
 
 
@@ -50,49 +56,128 @@ def plain_lines(text, indent=""):
     return f"\n{indent}".join(map(plain, text.split("\n")))
 
 
-def width(text):
-    """The width of a text in terminal columns."""
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text
-    )
+BETWEEN = "  "
+NARROW = 20  # a column of text is not made narrower than this
 
 
-def table(titles, rows, styled=None):
-    """Lines of a table of Cells. Columns with only numbers and unknown values are right-aligned."""
-    styled = colours() if styled is None else styled
-    shown = [[plain(cell.text) for cell in row] for row in rows]
-    widths = [max([width(title), *(width(row[index]) for row in shown)]) for index, title in enumerate(titles)]
-    right = [
-        bool(rows)
-        and all(
-            row[index].value is None
-            or (isinstance(row[index].value, (int, float)) and not isinstance(row[index].value, bool))
-            for row in rows
+class _Field:
+    """One column of a table, as people see it."""
+
+    def __init__(self, title, cells):
+        self.title, self.texts = title, [plain(cell.text) for cell in cells]
+        self.styles = [cell.style for cell in cells]
+        self.right = bool(cells) and all(
+            cell.value is None or (isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool))
+            for cell in cells
         )
-        for index in range(len(titles))
+        self.widest = max(map(width, self.texts), default=0)
+        self.width = max(self.widest, width(title))
+
+
+def _longest_word(text):
+    return max(map(width, text.split(" ")), default=0)
+
+
+def _width_of(fields):
+    return sum(field.width for field in fields) + len(BETWEEN) * (len(fields) - 1)
+
+
+def _fit(fields, columns):
+    """Chooses the widths. Returns the number of fields that fit beside each other."""
+    if not columns or _width_of(fields) <= columns:
+        return len(fields)
+    for field in fields:
+        field.width = max(field.widest, _longest_word(field.title))
+    over = _width_of(fields) - columns
+    if over <= 0:
+        return len(fields)
+    texts = [field for field in fields if not field.right]
+    if texts:
+        widest = max(texts, key=lambda field: field.width)
+        least = max(NARROW, _longest_word(widest.title), *map(_longest_word, widest.texts))
+        if widest.width - over >= least:
+            widest.width -= over
+            return len(fields)
+    beside = len(fields) - 1
+    while beside > 1 and _width_of(fields[:beside]) > columns:
+        beside -= 1
+    return beside
+
+
+def _lines_of(text, columns):
+    if width(text) <= columns:
+        return [text]
+    return textwrap.wrap(text, columns, break_long_words=False, break_on_hyphens=False)
+
+
+def _row(fields, texts, styles, from_below, styled):
+    """The lines of one row of fields beside each other, for the titles from below."""
+    cells = [_lines_of(text, field.width) for field, text in zip(fields, texts)]
+    high = max(map(len, cells))
+    cells = [[""] * (high - len(cell)) + cell if from_below else cell + [""] * (high - len(cell)) for cell in cells]
+    for parts in zip(*cells):
+        line = []
+        for field, text, style in zip(fields, parts, styles):
+            blanks = " " * (field.width - width(text))
+            line.append(_styled(blanks + text if field.right else text + blanks, style, styled))
+        yield BETWEEN.join(line).rstrip()
+
+
+def _below(fields, row, columns, styled):
+    """The fields that did not fit, with their titles, below a row."""
+    line, at = "", 0
+    for field in fields:
+        if field.texts[row] in ("", "-"):
+            continue
+        name, unit = re.fullmatch(r"(.*?)(?: \[(.*)\])?", field.title).groups()
+        part = f"{name} {field.texts[row]}" + (f" {unit}" if unit else "")
+        if at and at + len(BETWEEN) + width(part) > columns:
+            yield line
+            line, at = "", 0
+        lead = BETWEEN if at else " " * 4
+        at += len(lead) + width(part)
+        line += lead + _styled(folded(" " * 4 + part, columns)[4:], field.styles[row], styled)
+    if at:
+        yield line
+
+
+def table(titles, rows, styled=None, columns=None, if_any=()):
+    """Lines of a table of Cells. Columns with only numbers and unknown values are right-aligned. Without rows that say something, the columns of `if_any` are
+    hidden. If the table is wider than the terminal, its titles take several lines, then its longest text; else the last columns follow below each row."""
+    styled = colours() if styled is None else styled
+    columns = terminal_columns() if columns is None else columns
+    fields = [_Field(title, [row[index] for row in rows]) for index, title in enumerate(titles)]
+    fields = [
+        field
+        for index, field in enumerate(fields)
+        if field.title not in if_any or any(row[index].value for row in rows)
     ]
-
-    def line(texts, styles):
-        fields = []
-        for index, text in enumerate(texts):
-            blanks = " " * (widths[index] - width(text))
-            fields.append(_styled(blanks + text if right[index] else text + blanks, styles[index], styled))
-        return "  ".join(fields).rstrip()
-
-    return [
-        line(titles, ["strong"] * len(titles)),
-        *(line(texts, [cell.style for cell in row]) for texts, row in zip(shown, rows)),
-    ]
+    beside = _fit(fields, columns)
+    shown, below = fields[:beside], fields[beside:]
+    lines = list(_row(shown, [field.title for field in shown], ["strong"] * beside, True, styled))
+    for row in range(len(rows)):
+        lines += _row(
+            shown, [field.texts[row] for field in shown], [field.styles[row] for field in shown], False, styled
+        )
+        lines += "\n".join(_below(below, row, columns, styled)).split("\n") if below else []
+    return [line for line in lines if line]
 
 
-def properties(entries, styled=None):
+def properties(entries, styled=None, columns=None):
     """Lines of [(title, Cell)]."""
     styled = colours() if styled is None else styled
+    columns = terminal_columns() if columns is None else columns
     widest = max((width(title) for title, _ in entries), default=0)
-    return [
-        f"{title}{' ' * (widest - width(title))}  {_styled(plain(cell.text), cell.style, styled)}".rstrip()
-        for title, cell in entries
-    ]
+    lines = []
+    for title, cell in entries:
+        text, head = plain(cell.text), title + " " * (widest + 2 - width(title))
+        if columns and widest + 2 + _longest_word(text) > columns:  # a path or a hash stands below its title
+            head = f"{title}\n    "
+            text = "\n    ".join(_lines_of(text, max(NARROW, columns - 4)))
+        elif columns:
+            text = f"\n{' ' * (widest + 2)}".join(_lines_of(text, columns - widest - 2))
+        lines += f"{head}{_styled(text, cell.style, styled)}".rstrip().split("\n")
+    return lines
 
 
 def _styled(text, style, styled):

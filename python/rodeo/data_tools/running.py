@@ -129,7 +129,7 @@ class Progress:
         left = f", {(self.total - done) / rate:.0f} s left" if self.total > done and rate > 0 else ""
         text = f"{self.doing}: {done}{share} events, {rate:.0f} a second{left}"
         if self.terminal:
-            saying.say(f"\r\x1b[K{text[:120]}", end="")
+            saying.say(f"\r\x1b[K{text}", end="")
             self.drawn = True
         else:
             saying.say(text)

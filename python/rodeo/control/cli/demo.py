@@ -22,7 +22,7 @@ from rodeo.control import paths
 from rodeo.control.cli import demo_report, status_text
 from rodeo.control.cli.verbs import exit_status
 from rodeo.control.http.command_gate import Actor
-from rodeo.control.printed import plain, plain_lines
+from rodeo.control.printed import folded, plain, plain_lines
 from rodeo.control.refused import Refused
 from rodeo.control.run import event_files
 from rodeo.control.state.balance import Books
@@ -49,7 +49,8 @@ class Shown:
         if self.terminal:
             self.erase()
             columns, rows = shutil.get_terminal_size()
-            lines = [plain(line)[: columns - 1] for line in status_text.text(document).split("\n")][: max(4, rows - 2)]
+            text = folded(plain_lines(status_text.text(document, columns=columns - 1)), columns - 1)
+            lines = [line[: columns - 1] for line in text.split("\n")][: max(4, rows - 2)]
             say("\n".join(lines), self.out)
             self._lines = len(lines)
         elif (

@@ -18,11 +18,11 @@ CONDITIONS = {"GOOD": "good", "INCOMPLETE": "warning", "ABORTED": "bad", "WRONG"
 COLUMNS = (
     ("run", "number"),
     ("started (UTC)", "asked_ns"),
-    ("length (s)", "seconds"),
+    ("length [s]", "seconds"),
     ("type", "type"),
     ("events", "events"),
     ("files", "files"),
-    ("size (MB)", "bytes"),
+    ("size [MB]", "bytes"),
     ("state", "state"),
     ("condition", "condition"),
     ("flags", "flags"),
@@ -124,6 +124,7 @@ def list_text(rows):
                 ]
                 for row in rows
             ],
+            if_any=("flags", "holder", "comment"),
         )
     )
 
@@ -144,10 +145,10 @@ def show_text(record):
                 ("first event (UTC)", Cell(utc(record["first_event_ns"]))),
                 ("stopped (UTC)", Cell(utc(record["stopped_ns"]))),
                 ("closed (UTC)", Cell(utc(record["closed_ns"]))),
-                ("length (s)", number(record["seconds"], digits=3)),
-                ("of it paused (s)", number(record["paused_seconds"] or None, digits=3)),
+                ("length [s]", number(record["seconds"], digits=3)),
+                ("of it paused [s]", number(record["paused_seconds"] or None, digits=3)),
                 ("events", number(record["events"])),
-                ("size (MB)", number(record["bytes"], 1e6, 3)),
+                ("size [MB]", number(record["bytes"], 1e6, 3)),
                 ("holder", Cell(record["holder"])),
                 ("comment", Cell(record["comment"] or None)),
                 ("build", Cell(record["build"] or None)),
@@ -157,7 +158,7 @@ def show_text(record):
     ]
     parts += _section(
         "transitions",
-        ["transition", "from", "to", "by", "began (UTC)", "took (s)", "outcome", "detail"],
+        ["transition", "from", "to", "by", "began (UTC)", "took [s]", "outcome", "detail"],
         [
             [
                 Cell(each["name"]),
@@ -191,7 +192,7 @@ def show_text(record):
     )
     parts += _section(
         "files",
-        ["file", "host", "state", "size (MB)", "events", "verified", "sha256"],
+        ["file", "host", "state", "size [MB]", "events", "verified", "sha256"],
         [
             [
                 Cell(each["path"]),

@@ -2,7 +2,8 @@
 
 import time
 
-from rodeo.control.printed import plain_lines
+from rodeo.control import printed
+from rodeo.control.printed import Cell, folded, plain_lines
 
 SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # the shapes of headlines that are not a state
 GLYPHS = {
@@ -18,8 +19,8 @@ GLYPHS = {
 }
 
 
-def text(document: dict, now_ns: int | None = None) -> str:
-    """The document as several lines. `now_ns` (UTC) for ages; None: the document's time."""
+def text(document: dict, now_ns: int | None = None, columns: int = 0) -> str:
+    """The document as several lines of at most `columns`; 0 is unlimited. `now_ns` (UTC) for ages; None: the document's time."""
     now_ns = now_ns or document["time_ns"]
     lines = [headline(document)]
     lines += [f"  {document['what']}"] if document.get("what") else []
@@ -44,7 +45,8 @@ def text(document: dict, now_ns: int | None = None) -> str:
                 [
                     ["process", "kind", "host", "phase", "pid", "rate", "what"],
                     *(_process(each, now_ns) for each in document["processes"]),
-                ]
+                ],
+                columns,
             ),
         ]
     if standing := alarms(document, now_ns):
@@ -67,7 +69,7 @@ def text(document: dict, now_ns: int | None = None) -> str:
             "",
             f"the run database is gone: {document['database'].get('journal') or 0} records wait for it",
         ]
-    return "\n".join(lines)
+    return folded("\n".join(lines), columns)
 
 
 def _doubt(link: dict) -> str:
@@ -82,7 +84,7 @@ def alarms(document: dict, now_ns: int) -> list:
     return [line for each in standing for line in _alarm(each, now_ns)]
 
 
-def rules(listed: list) -> list:
+def rules(listed: list, columns: int = 0) -> list:
     """The alarm rules as a table."""
     rows = [["rule", "priority", "limit", "in looks", "when", "do"]]
     for each in listed:
@@ -98,10 +100,10 @@ def rules(listed: list) -> list:
                 each["do"],
             ]
         )
-    return table(rows)
+    return table(rows, columns)
 
 
-def history(listed: list) -> list:
+def history(listed: list, columns: int = 0) -> list:
     """Past alarms as a table."""
     rows = [["raised (UTC)", "over (UTC)", "run", "by", "what"]]
     for each in listed:
@@ -114,7 +116,7 @@ def history(listed: list) -> list:
                 each["what"],
             ]
         )
-    return table(rows) if listed else []
+    return table(rows, columns) if listed else []
 
 
 def _utc(ns):
@@ -253,10 +255,9 @@ def _alarm(each, now_ns):
         yield f"     do: {each['do']}"
 
 
-def table(rows: list[list[str]]) -> list[str]:
-    """Rows in columns as wide as needed; the last column is not padded."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+def table(rows: list[list[str]], columns: int = 0) -> list[str]:
+    """Rows below the titles in the first one, in at most `columns`; 0 is unlimited."""
+    return printed.table(rows[0], [[Cell(text) for text in row] for row in rows[1:]], styled=False, columns=columns)
 
 
 def _scaled(value, unit, steps=("", "k", "M", "G", "T", "P")):

@@ -9,7 +9,7 @@ import time
 
 from rodeo.control import paths
 from rodeo.control.cli import help_text, status_text
-from rodeo.control.printed import plain_lines
+from rodeo.control.printed import folded, plain_lines, terminal_columns
 from rodeo.control.processes import log_records
 from rodeo.control.refused import Refused
 from rodeo.control.state import commands
@@ -57,7 +57,7 @@ def connected(options):
 
 
 def show(options, value, text):
-    print(json.dumps(value) if options.output == "json" else plain_lines(text), flush=True)
+    print(json.dumps(value) if options.output == "json" else folded(plain_lines(text), terminal_columns()), flush=True)
 
 
 def commanded(name, options, arguments):
@@ -179,7 +179,7 @@ def run_status(argv):
             )
         else:
             document = client.status()
-            show(options, document, status_text.text(document, time.time_ns()))
+            show(options, document, status_text.text(document, time.time_ns(), terminal_columns()))
     return 0
 
 
@@ -238,10 +238,10 @@ def run_alarms(argv):
     with connected(options) as client:
         if options.rules:
             rules = client.rules()
-            show(options, rules, "\n".join(status_text.rules(rules)))
+            show(options, rules, "\n".join(status_text.rules(rules, terminal_columns())))
         elif options.history:
             history = client.alarm_history(limit=options.lines)
-            show(options, history, "\n".join(status_text.history(history)) or "no past alarms")
+            show(options, history, "\n".join(status_text.history(history, terminal_columns())) or "no past alarms")
         else:
             document = client.status()
             show(options, document["alarms"], "\n".join(status_text.alarms(document, time.time_ns())) or "no alarms")
