@@ -6,13 +6,16 @@ import io
 import json
 import os
 import sqlite3
+from types import SimpleNamespace
 
 import pytest
 from databases import CONFIGURATION, begin, end, good, opened, whole_run
+from rodeo.control import paths
 from rodeo.control.cli import runs, runs_verbs
 from rodeo.control.database import configuration_files, queries, run_json
 from rodeo.control.printed import Cell, folded, number, properties, table
 from rodeo.control.refused import Refused
+from rodeo.control.state import system
 
 
 @pytest.fixture(scope="module")
@@ -533,3 +536,33 @@ def test_long_values_continue_below_their_values():
         "        lost",
     ]
     assert folded("rate 1 | dead 2 | events 3", 16) == "rate 1 | dead 2\n  | events 3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--condition", "bad"], "`bad` is not one of GOOD, INCOMPLETE, WRONG, ABORTED"),
+        (["--condition", "incomplet"], "did you mean INCOMPLETE?"),
+        (["--state", "shut"], "is not one of OPEN, CLOSED, ABORTED"),
+        (["--flag", "tainte"], "did you mean TAINTED?"),
+        (["--conditon", "good"], "there is no option `--conditon`\n  did you mean `--condition`?"),
+        (["every"], "unexpected argument `every`"),
+    ],
+)
+def test_a_filter_or_an_option_that_does_not_exist_is_refused(verb, arguments, said):
+    status, out, err = verb("list", *arguments)
+    assert status == 2 and said in err and not out
+
+
+def test_a_directory_has_the_database_that_its_system_file_names(lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "rodeo_command", lambda: "rodeo")
+    monkeypatch.setattr(
+        system, "load", lambda path, *_, **__: SimpleNamespace(database=None, directory=tmp_path / "elsewhere")
+    )
+    (tmp_path / "run.toml").write_text("[readout]\n")
+    assert runs.database_url(system=tmp_path) == f"sqlite:///{tmp_path}/runs.db", "no system file is here"
+    (tmp_path / "system.toml").write_text("[control]\ndirectory = 'elsewhere'\n")
+    assert runs.database_url(system=tmp_path) == f"sqlite:///{tmp_path}/elsewhere/runs.db"
+    (tmp_path / "other.toml").write_text("[control]\n")
+    with pytest.raises(Refused, match="several system files"):
+        runs.database_url(system=tmp_path)

@@ -1,6 +1,7 @@
 """--help in the style of the `rodeo` command: usage, purpose, tables of options and verbs, exit statuses, wrapped to the terminal."""
 
 import argparse
+import difflib
 import shutil
 import textwrap
 
@@ -48,6 +49,20 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         raise Refused("control.argument", f"{self.prog}: {message}", f"{self.prog} --help")
+
+    def parse_args(self, args=None, namespace=None):
+        known, rest = self.parse_known_args(args, namespace)
+        if not rest:
+            return known
+        name = next((each for each in rest if each.startswith("-")), rest[0]).split("=")[0]
+        if not name.startswith("-"):
+            raise Refused("control.argument", f"{self.prog}: unexpected argument `{name}`", f"{self.prog} --help")
+        near = difflib.get_close_matches(name, self._option_string_actions, 1, 0.6)
+        raise Refused(
+            "control.argument",
+            f"{self.prog}: there is no option `{name}`",
+            (f"did you mean `{near[0]}`?    " if near else "") + f"{self.prog} --help",
+        )
 
     def format_help(self):
         named = [action for action in self._actions if not action.option_strings]

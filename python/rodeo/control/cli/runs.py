@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+import tomllib
 from pathlib import Path
 
 from rodeo.control import paths
@@ -86,9 +87,27 @@ def _feeds_a_server(path):
     return False
 
 
+def _is_system(path):
+    try:
+        return "control" in tomllib.loads(path.read_text())
+    except (OSError, ValueError):
+        return False
+
+
 def _of_system(path, store):
     if path.is_dir():
-        return url_of(str(path / "runs.db"))
+        files = (
+            [] if (path / "runs.db").is_file() else [each for each in sorted(path.glob("*.toml")) if _is_system(each)]
+        )
+        if len(files) > 1:
+            raise Refused(
+                "control.which_database",
+                f"{path} has several system files: " + ", ".join(each.name for each in files[:5]),
+                "name one of them: --system",
+            )
+        if not files:
+            return url_of(str(path / "runs.db"))
+        path = files[0]
     from rodeo.control.state.system import load
 
     system = load(path, paths.rodeo_command(), check_classes=False)

@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import difflib
 import json
 import re
 import sys
@@ -26,6 +27,11 @@ EXITS = {  # exit statuses from src/cli/explain/error_codes.md; other codes have
     "base.runtime_dir": 1,
 }
 EPILOGUE = help_text.EXITS.format(partial="some were not imported", seven="the audit was tampered with")
+FILTERS = {  # words of `rodeo runs list`
+    "state": ("OPEN", "CLOSED", "ABORTED"),
+    "condition": ("GOOD", "INCOMPLETE", "WRONG", "ABORTED"),
+    "flag": ("DEGRADED", "INTERRUPTED", "TAINTED"),
+}
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 LONGEST_AGO_S = 100 * 366 * 86400  # the database counts ns in 64 bits
 
@@ -91,6 +97,20 @@ def count(text):
     return int(text)
 
 
+def word_of(words):
+    """A reader of one of these words, in any case."""
+
+    def read(text):
+        if text.upper() in words:
+            return text.upper()
+        near = difflib.get_close_matches(text.upper()[:40], words, 1, 0.6)
+        raise argparse.ArgumentTypeError(
+            f"`{text[:40]}` is not one of {', '.join(words)}" + (f"; did you mean {near[0]}?" if near else "")
+        )
+
+    return read
+
+
 def moment(text):
     """UTC ns of 2026-11-24, 2026-11-24T12:00, or 2h (two hours ago)."""
     if match := re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|min|h|d)", text):
@@ -148,17 +168,14 @@ def run_list(argv):
         "--limit", type=count, default=20, metavar="N", help="the number of runs, the newest (default 20; 0: all)"
     )
     made.add_argument("--before", type=run_number, metavar="RUN", help="only runs older than this run")
-    for name, what in (
-        ("type", "of a type"),
-        ("state", "OPEN, CLOSED or ABORTED"),
-        ("condition", "GOOD, INCOMPLETE, WRONG or ABORTED"),
-        ("flag", "DEGRADED, INTERRUPTED or TAINTED"),
-        ("holder", "started by this user"),
-    ):
+    for name, what in (("type", "of a type"), ("holder", "started by this user")):
+        made.add_argument(f"--{name}", metavar=name.upper(), help=f"only runs {what}")
+    for name, words in FILTERS.items():
         made.add_argument(
             f"--{name}",
+            type=word_of(words),
             metavar=name.upper(),
-            help=f"only runs {what}" if name in ("type", "holder") else f"only such runs: {what}",
+            help=f"only such runs: {', '.join(words[:-1])} or {words[-1]}",
         )
     made.add_argument(
         "--since", type=moment, metavar="TIME", help="started since: 2026-11-24, 2026-11-24T12:00 (UTC), or 2h ago"
@@ -166,9 +183,7 @@ def run_list(argv):
     made.add_argument("--until", type=moment, metavar="TIME", help="started until")
     options = made.parse_args(argv)
     filters = {
-        name: (getattr(options, name) or "").upper()
-        if name in ("state", "condition", "flag")
-        else getattr(options, name)
+        name: getattr(options, name) or ("" if name in FILTERS else None)
         for name in ("type", "state", "condition", "flag", "holder")
     }
     filters.update(since_ns=options.since, until_ns=options.until)
