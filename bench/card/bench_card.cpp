@@ -134,7 +134,7 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   if (settings.check.every == 0 || settings.check.every > 255)
     return value_error("--error-check-frequency is 1 to 255", "1 checks every page");
   if (options.time && options.time->count() == 0 && options.bytes.value_or(0) == 0)
-    return value_error("--time 0 would never end",
+    return value_error("--duration 0 would never end",
                        "give a time, or an amount with --bytes; --bytes 0 alone reads until Ctrl-C");
   if (options.links) {
     const auto links = RODEO_TRY(link_mask(*options.links));
@@ -199,7 +199,7 @@ void add_dma(Command& bench) {
   DmaBenchSettings& settings = options->settings;
   Command& dma = bench.verb("dma", "Reads a DMA channel at full speed, and checks every byte");
   dma.example("rodeo card bench dma --id '#0' --bytes 16GiB", "the internal generator, all checks")
-      .example("rodeo card bench dma --id '#0' --data-source fee --time 10s --error-check fast",
+      .example("rodeo card bench dma --id '#0' --data-source fee --duration 10s --error-check fast",
                "data of the links, headers only")
       .example("rodeo card bench dma --id '#0' --error-check none --superpage-size 512KiB --json -",
                "the driver's own cost");
@@ -207,8 +207,8 @@ void add_dma(Command& bench) {
   dma.option("--channel,--dma-channel", settings.channel, "DMA channel: a C-RORC has 0 to 5, a FELIX 0 to 3, a CRU 0");
   dma.choice("--data-source", options->source, {"fee", "ddg", "internal", "siu", "diu"}, "Source of the data");
   dma.size("--bytes", options->bytes,
-           "Amount to read, rounded up to a superpage; 0: until --time is over or Ctrl-C; 16GiB without --time");
-  dma.duration("--time", options->time, "Duration of the reading");
+           "Amount to read, rounded up to a superpage; 0: until --duration is over or Ctrl-C; 16GiB without it");
+  dma.duration("--duration", options->time, "Duration of the reading").renamed_from("--time");
   dma.size("--buffer-size", settings.buffer_bytes, "Memory for the card");
   dma.size("--superpage-size", options->superpage_bytes, "A multiple of 32KiB");
   dma.choice("--error-check", options->level, {"full", "fast", "none"},
@@ -268,11 +268,12 @@ Result<card::RegisterTarget> some_register(const card::Card& card, std::optional
 }
 
 Result<ExitCode> bench_bar(const BarOptions& options) {
-  if (options.time && options.cycles) return usage_error("--time and --cycles exclude each other", "leave out one of them");
+  if (options.time && options.cycles)
+    return usage_error("--duration and --cycles exclude each other", "leave out one of them");
   if (options.cycles && *options.cycles == 0) return value_error("--cycles takes 1 or more", "100 is upstream's default");
   const std::chrono::nanoseconds time = options.time.value_or(std::chrono::seconds{1});
   if (time < std::chrono::milliseconds{1})
-    return value_error("--time takes a millisecond or more: a shorter time measures nothing", "1s if left out");
+    return value_error("--duration takes a millisecond or more: a shorter time measures nothing", "1s if left out");
   auto entry = RODEO_TRY(card::find_card(options.id));
   if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
   entry.function = RODEO_TRY(as_asked(entry.function));
@@ -349,9 +350,9 @@ void add_bar(Command& bench) {
       .value_name("REGISTER");
   bar.option("--value", options->value, "Write this before each read; other values read back end in exit status 7");
   bar.option("--processes", options->processes, "Processes that begin together; at most 128");
-  bar.duration("--time", options->time, "Duration; a millisecond or more; default: 1s");
+  bar.duration("--duration", options->time, "A millisecond or more; default: 1s").renamed_from("--time");
   bar.option("--cycles", options->cycles,
-             "Number of reads, or pairs of write and read, of each process; in place of --time");
+             "Number of reads, or pairs of write and read, of each process; in place of --duration");
   bar.output(options->format);
   bar.json_file(options->json);
   bar.run([options] { return bench_bar(*options); });

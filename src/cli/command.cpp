@@ -327,18 +327,20 @@ class Parser {
       const Option& option = *command.options_[i];
       const bool positional = !option.names_.starts_with('-');
       for (std::string& name : split_names(option.names_)) known.push_back(std::move(name));
+      const std::string names = option.names_ + (option.old_name_.empty() ? "" : "," + option.old_name_);
       if (option.flag_ || option.may_stand_alone()) {
-        CLI::Option* added = app.add_flag(option.names_);
+        CLI::Option* added = app.add_flag(names);
         if (!option.may_stand_alone()) added->disable_flag_override();
         given.push_back(added);
         continue;
       }
-      CLI::Option* added = app.add_option(option.names_, values[i]);
+      CLI::Option* added = app.add_option(names, values[i]);
       added->required(option.required_)->allow_extra_args(option.many_ && positional);
       added->multi_option_policy(option.many_ ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
       if (!option.many_) added->expected(1);
       given.push_back(added);
     }
+    say_new_names(command);
     if (auto empty = value_left_out(known)) return std::unexpected(std::move(*empty));
     try {
       app.parse(std::vector<std::string>(arguments_.rbegin(), arguments_.rend() - static_cast<std::ptrdiff_t>(position_)));
@@ -372,6 +374,19 @@ class Parser {
       }
     }
     return {};
+  }
+
+  /// One line for each option that was given by its earlier name.
+  void say_new_names(const Command& command) const {
+    for (const auto& option : command.options_) {
+      if (option->old_name_.empty()) continue;
+      for (std::size_t i = position_; i < arguments_.size() && arguments_[i] != "--"; ++i) {
+        if (arguments_[i].substr(0, arguments_[i].find('=')) != option->old_name_) continue;
+        say("note: {} is now {}; the old name works until the next minor version\n", option->old_name_,
+            split_names(option->names_).back());
+        break;
+      }
+    }
   }
 
   static Result<void> read_value(const Option& option, const std::string& value) {

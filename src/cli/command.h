@@ -39,6 +39,12 @@ class Option {
     return *this;
   }
 
+  /// The option's earlier name. It still works, with a notice on stderr, and no help shows it: for one minor version.
+  Option& renamed_from(std::string name) {
+    old_name_ = std::move(name);
+    return *this;
+  }
+
   // Used by help, completion and manual pages.
   std::vector<std::string> names() const;  ///< "-o", "--output"; a name without dashes is a positional argument
   bool positional() const { return !names_.starts_with('-'); }
@@ -56,6 +62,7 @@ class Option {
   friend class Parser;
 
   std::string names_;  ///< "-o,--output", or "FILE" for a positional argument
+  std::string old_name_;
   std::string help_;
   std::string value_name_ = "VALUE";
   std::string fallback_;

@@ -208,13 +208,15 @@ void add_events(Command& root) {
   auto tail_options = std::make_shared<EventsOptions>();
   Command& tail = events.verb("tail", "One line for each sampled event");
   tail.example("rodeo events tail", "every sampled event of the readout on this machine")
-      .example("rodeo events tail --incomplete --count 10", "the next ten incomplete events")
+      .example("rodeo events tail --incomplete --events 10", "the next ten incomplete events")
       .example("rodeo events tail --from readout.publish --bus /shared/bus", "of a readout on another host");
   tail.paragraph(
       "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. Without --data, this "
       "command never slows the readout: it misses the events that it does not take in time, and the next line shows "
       "their number.");
-  tail.option("-n,--count", tail_options->count, "End after N events; 0: with the run or Ctrl-C").value_name("N");
+  tail.option("-n,--events", tail_options->count, "End after N events; 0: with the run or Ctrl-C")
+      .value_name("N")
+      .renamed_from("--count");
   add_selection(tail, tail_options);
   tail.output(tail_options->format);
   tail.run([options = tail_options]() -> Result<ExitCode> {
@@ -234,7 +236,7 @@ void add_events(Command& root) {
   show.example("rodeo events show", "the next event")
       .example("rodeo events show --incomplete --all", "the next incomplete event, with every chunk and byte")
       .example("rodeo events show -o json", "for programs");
-  show.option("-n,--count", show_options->count, "Events to show").value_name("N");
+  show.option("-n,--events", show_options->count, "Events to show").value_name("N").renamed_from("--count");
   add_selection(show, show_options);
   show.flag("--all", show_options->all, "All chunks and bytes; JSON always has all");
   show.choice("-o,--output", show_options->dump_format, {"tree", "json"}, "Format on stdout");

@@ -133,7 +133,9 @@ void add_events_record(Command& events) {
                "until the run or Ctrl-C ends it; then: rodeo data verify files/*");
   verb.example("rodeo events record files --monitor -n 1000", "1000 events, and the readout never waits for them");
   verb.option("DIR", options->directory, "Directory of the files; created if missing").required();
-  verb.option("-n,--count", options->count, "End after N events; 0: with the run or Ctrl-C").value_name("N");
+  verb.option("-n,--events", options->count, "End after N events; 0: with the run or Ctrl-C")
+      .value_name("N")
+      .renamed_from("--count");
   verb.flag("--monitor", options->from.monitor, "Lose events rather than delay the readout");
   add_event_source(verb, options->from);
   verb.output(options->format);

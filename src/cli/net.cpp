@@ -10,17 +10,16 @@
 namespace rodeo::cli {
 
 void ScenarioOptions::add(Command& verb, const network::ScenarioSetting& setting, const network::Scenario& defaults,
-                          std::string flag) {
+                          std::string old_name) {
   const Key& key = setting.key;
-  if (flag.empty()) {
-    flag = "--" + key.name;
-    std::ranges::replace(flag, '_', '-');
-  }
+  std::string flag = "--" + key.name;
+  std::ranges::replace(flag, '_', '-');
   std::string values;
   for (const std::string& choice : key.choices) values += (values.empty() ? "" : "|") + choice;
   if (values.empty()) values = setting.value_name();
   verb.option(flag, texts_[key.name], fmt::format("{} (default {})", key.help, setting.readable(defaults)))
-      .value_name(values);
+      .value_name(values)
+      .renamed_from(std::move(old_name));
 }
 
 network::NamedTexts ScenarioOptions::given() const {

@@ -13,8 +13,9 @@ namespace rodeo::cli {
 /// Network settings as options of a verb. The settings declare them. Must not move once options refer to it.
 class ScenarioOptions {
  public:
-  /// The option has the name of the setting unless `flag` gives another. Its help shows the value in `defaults`.
-  void add(Command& verb, const network::ScenarioSetting& setting, const network::Scenario& defaults, std::string flag = {});
+  /// The option has the name of the setting, and `old_name` for one minor version. Its help shows the value in `defaults`.
+  void add(Command& verb, const network::ScenarioSetting& setting, const network::Scenario& defaults,
+           std::string old_name = {});
   /// The settings that the user gave.
   network::NamedTexts given() const;
 

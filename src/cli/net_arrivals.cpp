@@ -67,7 +67,8 @@ Result<std::vector<Burst>> read_bursts(const std::string& file, const network::F
 void add_arrival_options(Command& verb, ArrivalOptions& options) {
   verb.option("--arrivals", options.kind, "Superpose also a sequence of events: periodic, jittered, poisson, or a file")
       .value_name("KIND|FILE");
-  verb.option("--jitter", options.jitter_periods, "For jittered arrivals: uniform within +- this many periods");
+  verb.option("--jitter-periods", options.jitter_periods, "For jittered arrivals: uniform within +- this many periods")
+      .renamed_from("--jitter");
   verb.option("--events", options.events, "Length of a sequence; 0: ten thousand, and at least enough to fill the switch");
   verb.option("--seed", options.seed, "Seed of jittered and Poisson arrivals");
 }
@@ -90,7 +91,7 @@ Result<Arrived> superpose_arrivals(const ArrivalOptions& options, const network:
     }
     if (!(options.jitter_periods >= 0 && options.jitter_periods <= 1e6)) {
       return std::unexpected(Error{"network.bad_sequence", fmt::format("a jitter of {} periods", options.jitter_periods),
-                                   "--jitter", "give 0 or more periods, for example 0.5"});
+                                   "--jitter-periods", "give 0 or more periods, for example 0.5"});
     }
     settings.arrivals = *kind;
     bursts = network::make_bursts(settings);

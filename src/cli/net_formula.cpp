@@ -159,15 +159,16 @@ void add_net_formula(Command& net) {
                "your own sequence: start in seconds[,bytes[,port]], one event a line");
   verb.size("--event-size", options->event_bytes, "Size of a whole event, from all readouts together (S)");
   verb.rate("--rate", options->input.event_rate_hz, "Event rate of this switch (f)");
-  verb.bit_rate("--input", options->input.input_bps, "Uplink of the switch, all its links together (I)");
-  verb.bit_rate("--output", options->input.output_bps, "Link of one node (O)");
-  verb.option("--ports", options->input.ports, "Nodes on the switch (M)");
+  verb.bit_rate("--uplink", options->input.input_bps, "Uplink of the switch, all its links together (I)")
+      .renamed_from("--input");
+  verb.bit_rate("--node-link", options->input.output_bps, "Link from the switch to one node (O)").renamed_from("--output");
+  verb.option("--nodes", options->input.ports, "Nodes on the switch (M)").renamed_from("--ports");
   verb.option("--mtu", options->mtu,
               "Add Ethernet, IP and TCP headers of packets of this MTU to the size (default: no headers)");
   verb.option("--readouts", options->readouts, "With --mtu: answers for one event; the last packet of each is rarely full");
   verb.option("--k", options->k, "Empirical factor of the paper; its result has its own line");
   add_arrival_options(verb, options->arrivals);
-  verb.output(options->format, "-o");  // --output is a bit rate here
+  verb.output(options->format, "-o");  // --output was a bit rate
   verb.json_file(options->json);
   verb.option("--plot", options->plot, "Draw occupancy against time to this file, ending in .png, .svg or .pdf")
       .value_name("FILE");

@@ -54,7 +54,7 @@ Settings small_laboratory(const Settings& defaults) {
   return settings;
 }
 
-/// The scenario settings that apply here, and their options if these have other names.
+/// The scenario settings that apply here, and the earlier names of their options.
 constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
                                                              {"nodes", ""},
                                                              {"racks", ""},
@@ -283,7 +283,7 @@ void add_net_lab(Command& net) {
   lab.option("--rate-scale", options->rate_scale, "Factor for the bit rates of the preset (0.001)");
   lab.option("--size-scale", options->size_scale, "Factor for the event and buffer sizes of the preset (0.1)");
   const Settings small = small_laboratory(options->defaults);
-  for (const auto& [name, flag] : kSettings) options->network.add(lab, *network::find_scenario_setting(name), small, flag);
+  for (const auto& [name, old] : kSettings) options->network.add(lab, *network::find_scenario_setting(name), small, old);
   lab.option("--buffer", options->buffer, "SIZE or shared:SIZE, port:SIZE, or infinite (the default)").value_name("BUFFER");
   lab.option("--switch", options->switch_preset,
              "Buffer of this switch: qfx5120 (scaled down with --preset); other options change it")

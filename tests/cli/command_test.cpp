@@ -144,3 +144,15 @@ TEST_F(CommandLine, AnErrorEndsInTheStatusOfItsCode) {
   EXPECT_EQ(run({"throw"}), 1);
   EXPECT_NE(said_.find("gone"), std::string::npos);
 }
+
+TEST_F(CommandLine, AnOptionHasItsEarlierNameForAWhileWithANotice) {
+  Command& renamed = root_.verb("renamed", "has a new name");
+  renamed.option("-n,--events", options_.links, "events").renamed_from("--count");
+  renamed.run([] { return ExitCode::done; });
+  EXPECT_EQ(run({"renamed", "--events", "3"}), 0);
+  EXPECT_EQ(said_, "");
+  EXPECT_EQ(run({"renamed", "--count=5"}), 0);
+  EXPECT_EQ(options_.links, 5);
+  EXPECT_EQ(said_, "note: --count is now --events; the old name works until the next minor version\n");
+  EXPECT_EQ(renamed.options().front()->names(), (std::vector<std::string>{"-n", "--events"})) << "no help shows it";
+}

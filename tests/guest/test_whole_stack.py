@@ -213,7 +213,7 @@ says rodeo card keep --stop
 CRASHES = """
 pids() { for d in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $d/cmdline 2>/dev/null)" in *"$1"*) echo ${d#/proc/};; esac; done; }
 bystander() { while [ ! -e /over ]; do rodeo card "$@" -o json > /tmp/seen.$1 2>&1; echo "bystander $? $1" >> /bystanders; sleep 0.1; done; }
-transfer() { rodeo card bench dma --id '#0' --time $1 --buffer-size 16MiB --superpage-size 1MiB --patience 5s --error-check none --json /tmp/transfer > /tmp/output 2>&1; echo $? > /ended; }
+transfer() { rodeo card bench dma --id '#0' --duration $1 --buffer-size 16MiB --superpage-size 1MiB --patience 5s --error-check none --json /tmp/transfer > /tmp/output 2>&1; echo $? > /ended; }
 bystander status --id '#0' &
 bystander reg read --id '#0' {register} &
 {rounds}

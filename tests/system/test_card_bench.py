@@ -101,7 +101,7 @@ def test_what_a_bench_found_is_told_in_every_form(cards):
     assert result["errors"] == 0 and result["bytes"] >= 8 << 20 and result["reader"] == "free: as asked"
     (row,) = csv.DictReader(io.StringIO(cards.card(*arguments, "-o", "csv").stdout))
     assert row["errors"] == "0" and int(row["bytes"]) >= 8 << 20 and "superpage_latency_p99_us" in row
-    bar = ["bench", "bar", "--id", FELIX, "--bar", "0", "--time", "20ms"]
+    bar = ["bench", "bar", "--id", FELIX, "--bar", "0", "--duration", "20ms"]
     assert cards.json(*bar)["mapped"] and "1 process, mapped" in cards.card(*bar).stdout
     assert float(next(csv.DictReader(io.StringIO(cards.card(*bar, "-o", "csv").stdout)))["operations_per_second"]) > 0
 
@@ -130,7 +130,7 @@ def test_a_pause_longer_than_the_patience_is_no_silence(rodeo, card):
         bench.send_signal(signal.SIGINT)
         out, err = bench.communicate(timeout=scaled(20))  # a pause does not delay Ctrl-C
         assert bench.returncode == 0 and json.loads(out)["errors"] == 0, err
-        assert cards.json(*arguments, "--time", "400ms")["bytes"] > 0  # a pause ends with the run
+        assert cards.json(*arguments, "--duration", "400ms")["bytes"] > 0  # a pause ends with the run
         result = cards.bench(card, "--data-source", "fee", "--pause", "300ms", "--patience", "100ms", size="20MiB")
         assert result["errors"] == 0 and result["bytes"] >= 20 << 20
 
@@ -138,11 +138,11 @@ def test_a_pause_longer_than_the_patience_is_no_silence(rodeo, card):
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["dma", "--time", "0s"], "would never end"),
-        (["dma", "--time", "0s", "--bytes", "0"], "would never end"),
-        (["bar", "--time", "0s"], "a millisecond or more"),
+        (["dma", "--duration", "0s"], "would never end"),
+        (["dma", "--duration", "0s", "--bytes", "0"], "would never end"),
+        (["bar", "--duration", "0s"], "a millisecond or more"),
         (["bar", "--cycles", "0"], "1 or more"),
-        (["bar", "--time", "999us"], "a millisecond or more"),
+        (["bar", "--duration", "999us"], "a millisecond or more"),
     ],
 )
 def test_benches_without_an_end_or_of_nothing_are_refused(cards, arguments, says):
@@ -152,7 +152,7 @@ def test_benches_without_an_end_or_of_nothing_are_refused(cards, arguments, says
 
 def test_a_bench_takes_its_links_as_a_list(cards):
     for links in ("0-1", "1,0"):
-        assert cards.bench(CRU, "--data-source", "fee", "--links", links, "--time", "0s")["errors"] == 0
+        assert cards.bench(CRU, "--data-source", "fee", "--links", links, "--duration", "0s")["errors"] == 0
         assert all((cards.register(CRU, f"superpages_done[{link}]") > 0) == (link < 2) for link in range(3))
 
 
@@ -171,7 +171,7 @@ def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
                 FELIX,
                 "--data-source",
                 "fee",
-                "--time",
+                "--duration",
                 "60s",
                 *SMALL,
                 "--numa",
@@ -198,16 +198,31 @@ def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
 
 def test_registers_are_benched_by_several_processes(cards):
     trapped = json.loads(
-        cards.card("bench", "bar", "--id", CRU, "--bar", 2, "--processes", 3, "--time", "100ms", "--json", "-").stdout
+        cards.card(
+            "bench", "bar", "--id", CRU, "--bar", 2, "--processes", 3, "--duration", "100ms", "--json", "-"
+        ).stdout
     )
     assert not trapped["mapped"] and len(trapped["per_process"]) == 3
     assert trapped["operations_per_second"] > 0 and trapped["of_ceiling"] > 0
     assert 0 < min(trapped["per_process"]) <= sum(trapped["per_process"]) / 3 <= max(trapped["per_process"])
-    mapped = json.loads(cards.card("bench", "bar", "--id", FELIX, "--bar", 0, "--time", "100ms", "--json", "-").stdout)
+    mapped = json.loads(
+        cards.card("bench", "bar", "--id", FELIX, "--bar", 0, "--duration", "100ms", "--json", "-").stdout
+    )
     assert mapped["mapped"] and mapped["operations_per_second"] > trapped["operations_per_second"]
     pairs = json.loads(
         cards.card(
-            "bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--time", "100ms", "--json", "-"
+            "bench",
+            "bar",
+            "--id",
+            CRU,
+            "--register",
+            "ctp_hb_max",
+            "--value",
+            255,
+            "--duration",
+            "100ms",
+            "--json",
+            "-",
         ).stdout
     )
     assert pairs["writes"] and pairs["wrong_reads"] == 0 and cards.register(CRU, "ctp_hb_max") == 255
@@ -220,7 +235,7 @@ def test_registers_are_benched_by_several_processes(cards):
         "i2c_sfp_command",
         "--value",
         4,
-        "--time",
+        "--duration",
         "20ms",
         "--json",
         "-",
@@ -236,14 +251,14 @@ def test_registers_are_benched_by_several_processes(cards):
         "bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--cycles", 1000, "--processes", 2
     )
     assert counted["operations"] == 4000 and counted["seconds"] > 0 and counted["operations_per_second"] > 0
-    cards.card("bench", "bar", "--id", CRU, "--cycles", 10, "--time", "1s", exit_code=2)
+    cards.card("bench", "bar", "--id", CRU, "--cycles", 10, "--duration", "1s", exit_code=2)
 
 
 def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
     """While one process reads, others may read and set registers, but not own the channel; the transfer stays correct."""
     before = cards.register(CRU, "superpages_done[0]")  # the count of the last reader
     owner = cards.rodeo.start(
-        "card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-"
+        "card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--duration", "600s", *SMALL, "--json", "-"
     )
     deadline = time.monotonic() + scaled(20)
     while cards.register(CRU, "superpages_done[0]") in (0, before):
@@ -267,7 +282,7 @@ def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
     cards.card("status", "--id", CRU)
     cards.card("metrics", "--prometheus")
     cards.card("config", "--id", CRU, "--dry-run", "--cru-id", "0x12")
-    cards.card("bench", "bar", "--id", CRU, "--processes", 2, "--time", "200ms")
+    cards.card("bench", "bar", "--id", CRU, "--processes", 2, "--duration", "200ms")
     owner.send_signal(signal.SIGINT)
     out, err = owner.communicate(timeout=scaled(30))
     assert owner.returncode == 0, err
@@ -277,9 +292,9 @@ def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
 def test_a_bench_whose_data_end_before_it_does_has_no_data(rodeo):
     with emulated(rodeo, CARDS.replace("wait_for = 1", "wait_for = 1\nlimit = 1000")) as cards:
         arguments = ["bench", "dma", "--id", FELIX, "--data-source", "fee", *SMALL]
-        said = cards.card(*arguments, "--time", "3s", "--patience", "4s", exit_code=4).stderr
+        said = cards.card(*arguments, "--duration", "3s", "--patience", "4s", exit_code=4).stderr
         assert "error[card.no_data]" in said and "bytes had come before" in said
-        said = cards.card(*arguments, "--time", "300ms", "--patience", "20s", exit_code=4).stderr
+        said = cards.card(*arguments, "--duration", "300ms", "--patience", "20s", exit_code=4).stderr
         assert "error[card.no_data]" in said and "no data in 0." in said
 
 
@@ -298,7 +313,7 @@ def test_chunks_that_the_card_flags_are_errors_of_a_bench(cards, check):
 def test_a_link_that_falls_silent_is_an_error_of_a_bench(rodeo, card, name, fault):
     with emulated(rodeo) as cards:
         bench = rodeo.start(
-            "card", "bench", "dma", "--id", card, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-"
+            "card", "bench", "dma", "--id", card, "--data-source", "fee", "--duration", "600s", *SMALL, "--json", "-"
         )
         cards.wait_for_data(card, bench)
         rodeo("emulate", "fault", "--id", name, fault, "--link", 1)
@@ -343,7 +358,7 @@ def test_heartbeat_frames_that_a_cru_has_lost_are_errors_of_a_bench(rodeo):
         rodeo("emulate", "fault", "--id", "cru", "dropped_superpage", "--link", 1)
         result = cards.bench(*arguments, size="8MiB", exit_code=7)  # the first superpage is missing
         assert result["errors"] == result["counts"]["first_orbit"] == 1
-        bench = rodeo.start("card", "bench", "dma", "--id", *arguments, "--time", "600s", *SMALL, "--json", "-")
+        bench = rodeo.start("card", "bench", "dma", "--id", *arguments, "--duration", "600s", *SMALL, "--json", "-")
         deadline = time.monotonic() + scaled(20)
 
         def wait_for_more():
@@ -367,7 +382,7 @@ def test_heartbeat_frames_that_a_cru_has_lost_are_errors_of_a_bench(rodeo):
 @pytest.mark.parametrize("card, source", [(CRU, "fee"), (FELIX, "fee")])
 def test_an_emulator_that_is_killed_ends_a_bench_with_an_error(rodeo, card, source):
     with emulated(rodeo) as cards:
-        bench = rodeo.start("card", "bench", "dma", "--id", card, "--data-source", source, "--time", "60s", *SMALL)
+        bench = rodeo.start("card", "bench", "dma", "--id", card, "--data-source", source, "--duration", "60s", *SMALL)
         cards.wait_for_data(card, bench)
         cards.process.kill()
         out, err = bench.communicate(timeout=scaled(15))
@@ -378,7 +393,7 @@ def test_an_emulator_that_is_killed_ends_a_bench_with_an_error(rodeo, card, sour
 def test_a_bench_that_is_interrupted_ends_in_order(rodeo):
     with emulated(rodeo) as cards:
         bench = rodeo.start(
-            "card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL, "--json", "-"
+            "card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--duration", "60s", *SMALL, "--json", "-"
         )
         cards.wait_for_data(FELIX, bench)
         bench.send_signal(signal.SIGINT)
@@ -395,7 +410,9 @@ def test_whoever_is_killed_the_card_goes_on_working(rodeo, seed):
     with emulated(rodeo) as cards:
         for _ in range(8):
             card = chance.choice([CRU, CRU_1, FELIX])
-            owner = rodeo.start("card", "bench", "dma", "--id", card, "--data-source", "fee", "--time", "60s", *SMALL)
+            owner = rodeo.start(
+                "card", "bench", "dma", "--id", card, "--data-source", "fee", "--duration", "60s", *SMALL
+            )
             bystander = rodeo.start("card", "status", "--id", card, "--watch", "1ms", "-o", "json")
             time.sleep(chance.uniform(0, 1.5))
             for process in chance.sample([owner, bystander], 2):
@@ -410,9 +427,9 @@ def test_whenever_the_emulator_is_killed_nobody_hangs(rodeo, seed):
     chance = random.Random(100 + seed)
     with emulated(rodeo) as cards:
         processes = [
-            rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "60s", *SMALL),
-            rodeo.start("card", "bench", "bar", "--id", CRU, "--processes", 2, "--time", "30s"),
-            rodeo.start("card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL),
+            rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--duration", "60s", *SMALL),
+            rodeo.start("card", "bench", "bar", "--id", CRU, "--processes", 2, "--duration", "30s"),
+            rodeo.start("card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--duration", "60s", *SMALL),
         ]
         time.sleep(chance.uniform(0, 2))
         cards.process.kill()

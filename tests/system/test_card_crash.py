@@ -33,7 +33,7 @@ def transfer(rodeo, card, seconds):
         card,
         "--data-source",
         SOURCE[card],
-        "--time",
+        "--duration",
         f"{seconds}s",
         "--patience",
         "20s",
@@ -47,7 +47,7 @@ def bystanders(rodeo, card):
     """Processes that read a card, change unused registers, and access registers at a high rate, until they are ended."""
     yield rodeo.start("card", "status", "--id", card, "--watch", "20ms", "-o", "json")
     yield rodeo.start("card", "metrics", "--id", card, "--watch", "20ms", "-o", "json")
-    yield rodeo.start("card", "bench", "bar", "--id", card, "--processes", 2, "--time", "60s")
+    yield rodeo.start("card", "bench", "bar", "--id", card, "--processes", 2, "--duration", "60s")
 
 
 def end(process, how=signal.SIGKILL):

@@ -352,7 +352,7 @@ def test_a_felix_is_left_as_it_was_found_and_a_generator_that_is_off_is_named(ro
             "16MiB",
             "--superpage-size",
             "256KiB",
-            "--time",
+            "--duration",
             "300ms",
         ]
         assert "its generator is off" in rodeo(*bench, "--data-source", "fee", exit_code=4).stderr

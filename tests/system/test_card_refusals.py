@@ -41,9 +41,9 @@ def test_a_loopback_test_of_no_time_is_refused(cards, duration):
 
 
 def test_a_bench_leaves_room_for_others_at_the_card(cards):
-    said = cards.card("bench", "bar", "--id", CRU, "--processes", 129, "--time", "20ms", exit_code=2).stderr
+    said = cards.card("bench", "bar", "--id", CRU, "--processes", 129, "--duration", "20ms", exit_code=2).stderr
     assert "1 to 128" in said and "0000:af:00.0" in said
-    assert len(cards.json("bench", "bar", "--id", CRU, "--processes", 8, "--time", "20ms")["per_process"]) == 8
+    assert len(cards.json("bench", "bar", "--id", CRU, "--processes", 8, "--duration", "20ms")["per_process"]) == 8
 
 
 def test_where_errors_cannot_be_written_nothing_is_measured(cards):
@@ -150,7 +150,7 @@ def test_the_name_that_was_given_is_the_name_that_is_wrong(cards):
         (["ctp", "--trigger-mode", "periodic", "--bc", 5], "--bc is for mode fixed"),
         (["ctp", "--status", "--hbkeep", 3], "another option gives a setting"),
         (["reg", "read", "--register-map", "4.0", "temperature"], "is not a known register map"),
-        (["bench", "bar", "--cycles", 5, "--time", "1s"], "leave out one"),
+        (["bench", "bar", "--cycles", 5, "--duration", "1s"], "leave out one"),
         (["config", "--all", "--set", "cru_id=1"], "--all and --id exclude each other"),
     ],
 )
@@ -179,7 +179,7 @@ def test_an_option_with_nothing_behind_its_sign_does_not_take_the_next(cards, tm
     for arguments in (
         ["config", "--generate=", "--dry-run"],
         ["config", "--generate", "", "--dry-run"],
-        ["bench", "dma", "--to-file=", "--time", "1s"],
+        ["bench", "dma", "--to-file=", "--duration", "1s"],
     ):
         assert "the value is empty" in cards.card(*arguments, "--id", CRU, exit_code=2).stderr
     assert not list(cards.rodeo.directory.glob("--*"))
@@ -231,7 +231,7 @@ def test_a_list_of_firmware_that_is_wrong_is_named(cards, tmp_path):
 def test_what_would_change_the_data_of_a_reader_is_refused(rodeo):
     with emulated(rodeo) as cards:
         owner = cards.rodeo.start(
-            "card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "60s", *SMALL, "--json", "-"
+            "card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--duration", "60s", *SMALL, "--json", "-"
         )
         try:
             deadline = time.monotonic() + scaled(20)

@@ -20,7 +20,7 @@ def test_without_a_readout_there_is_a_clear_error(rodeo):
 
 def test_tail_shows_one_line_for_each_event(rodeo):
     with running(rodeo) as run:
-        events = lines(rodeo("events", "tail", "--count", 5, "-o", "json"))
+        events = lines(rodeo("events", "tail", "--events", 5, "-o", "json"))
         table = rodeo("events", "tail", "--name", "test", "-n", 2).stdout.splitlines()
         report, _ = run.finish()
     assert len(events) == 5 and len(table) == 2

@@ -102,7 +102,7 @@ def test_the_time_frames_of_the_cru_example_can_be_looked_at(rodeo):
         deadline = time.monotonic() + scaled(30)
         while rodeo("readout", "status", exit_code=None).returncode != 0 and time.monotonic() < deadline:
             time.sleep(0.05)
-        shown = rodeo("events", "tail", "--count", 1, "--patience", "20s").stdout
+        shown = rodeo("events", "tail", "--events", 1, "--patience", "20s").stdout
         readout.terminate()
         readout.communicate(timeout=scaled(30))
     assert "12 chunks" in shown

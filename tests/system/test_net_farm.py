@@ -45,7 +45,7 @@ LAB = (
     "100kB",
     "--rate",
     30,
-    "--in-flight",
+    "--events-in-flight",
     4,
     "--duration",
     "1s",

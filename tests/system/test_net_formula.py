@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-LAB = ["--event-size", "5MB", "--rate", "12kHz", "--input", "800Gbps", "--output", "25Gbps"]
+LAB = ["--event-size", "5MB", "--rate", "12kHz", "--uplink", "800Gbps", "--node-link", "25Gbps"]
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def formula(rodeo):
 
 
 def test_the_papers_operating_point(formula):
-    found = formula(*LAB, "--ports", 32, "--k", 1.5)
+    found = formula(*LAB, "--nodes", 32, "--k", 1.5)
     assert found["paper_bytes"] == pytest.approx(47.03e6, rel=1e-4)
     assert found["exact_bytes"] == pytest.approx(47.50e6, rel=1e-4)
     assert found["bound_bytes"] == pytest.approx(77.5e6)
@@ -43,8 +43,8 @@ def test_the_table_has_both_megabytes(rodeo):
     "change, says",
     [
         (["--rate", "21kHz"], "uplink and 32 ports carry 800"),
-        (["--ports", 10], "10 ports carry 250"),
-        (["--output", "800Gbps"], "nothing queues"),
+        (["--nodes", 10], "10 ports carry 250"),
+        (["--node-link", "800Gbps"], "nothing queues"),
     ],
 )
 def test_a_formula_outside_its_validity_says_why_and_exits_with_0(formula, change, says):
@@ -58,13 +58,13 @@ def test_a_formula_outside_its_validity_says_why_and_exits_with_0(formula, chang
     [
         ["--rate", 0],
         ["--event-size", 0],
-        ["--ports", 0],
+        ["--nodes", 0],
         ["--mtu", 40],
         ["--k", 0],
         ["--readouts", 0, "--mtu", 1500],
         ["--arrivals", "poisson", "--events", 10**9],
-        ["--arrivals", "jittered", "--jitter", -1],
-        ["--output", "25GB"],
+        ["--arrivals", "jittered", "--jitter-periods", -1],
+        ["--node-link", "25GB"],
     ],
 )
 def test_impossible_input_is_a_usage_error(rodeo, change):
@@ -81,9 +81,9 @@ def test_arrivals_of_any_kind_are_summed(formula):
 
 def test_a_sequence_from_a_file(formula, rodeo):
     (rodeo.directory / "trace.csv").write_text("start_s,bytes,port\n0,1000000,0\n# a remark\n0,1000000,0\n")
-    found = formula("--input", "80Mbps", "--output", "8Mbps", "--ports", 1, "--rate", "0.1", "--arrivals", "trace.csv")[
-        "superposition"
-    ]
+    found = formula(
+        "--uplink", "80Mbps", "--node-link", "8Mbps", "--nodes", 1, "--rate", "0.1", "--arrivals", "trace.csv"
+    )["superposition"]
     assert found["events"] == 2 and found["max_bytes"] == pytest.approx(1.8e6)
 
 

@@ -253,7 +253,7 @@ def test_an_interrupted_laboratory_says_so(rodeo):
         (["--rate-scale", "0.1"], 2, "scales need a preset"),
         (["--size-scale", "0.1"], 2, "--size-scale"),
         (["--size-sigma", -1], 2, "network.bad_setting"),
-        (["--jitter", -1], 2, "network.bad_setting"),
+        (["--jitter-periods", -1], 2, "network.bad_setting"),
         (["--switch", "acx7100"], 2, "virtual output queues"),
         (["--dynamic-threshold", 1], 2, "--buffer shared:SIZE"),
         (["--event-size", "0"], 2, "network.zero"),

@@ -250,7 +250,7 @@ def test_a_full_disk_stops_the_run_with_closed_files(rodeo, tmp_path_factory):
 
 def test_samples_reach_another_process(rodeo):
     with running(rodeo) as run:
-        done = rodeo("events", "tail", "--name", "test", "--count", 3, "-o", "json")
+        done = rodeo("events", "tail", "--name", "test", "--events", 3, "-o", "json")
         report, _ = run.finish()
     assert done.stdout.strip()
     assert report["run"]["condition"] == "GOOD"

@@ -74,11 +74,11 @@ def test_a_killed_readout_is_not_taken_for_a_running_one(rodeo):
         sockets = sorted(path.name for path in rodeo.directory.rglob("dead.*"))
         assert "dead.control" in sockets and "dead.events" in sockets
         assert "no readout runs" in rodeo("readout", "status", exit_code=4).stderr
-        assert "error[readout.no_sampler]" in rodeo("events", "tail", "--count", 1, exit_code=4).stderr
+        assert "error[readout.no_sampler]" in rodeo("events", "tail", "--events", 1, exit_code=4).stderr
     assert not list(rodeo.directory.rglob("dead.control*"))
     with running(rodeo):
         assert json.loads(rodeo("readout", "status", "-o", "json").stdout)["run"]["name"] == "test"
-        assert rodeo("events", "tail", "--count", 1, "-o", "json").stdout
+        assert rodeo("events", "tail", "--events", 1, "-o", "json").stdout
 
 
 def test_a_readout_that_is_stopped_by_a_signal_is_named(rodeo):
