@@ -14,6 +14,7 @@
 #include "router/configuration.h"
 #include "settings/configuration.h"
 #include "settings/effective.h"
+#include "settings/link_tables.h"
 #include "settings/reference.h"
 #include "settings/schema.h"
 
@@ -87,6 +88,7 @@ std::expected<Configuration, ConfigurationErrors> checked(const std::string& fil
   if (configuration->table("farm.supervisor") != nullptr) add(farm::configure_supervisor(*configuration));
   if (configuration->table("farm.recorder") != nullptr) add(farm::configure_recorder(*configuration));
   add(network::network_job(*configuration));
+  add(settings::link_names(*configuration));
   const ConfigurationErrors of_system = process::check_control(*configuration);
   errors.insert(errors.end(), of_system.begin(), of_system.end());
   if (!errors.empty()) return std::unexpected(std::move(errors));

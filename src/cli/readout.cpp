@@ -94,6 +94,11 @@ Json lost_before(const Json& losses) {
 /// Its place is, or was, not proven.
 bool doubtful(const Json& link) { return member(link, "in_doubt").number() > 0 || member(link, "out_of_step").boolean(); }
 
+std::string named(const Json& link) {
+  const std::string& name = member(link, "name").string();
+  return member(link, "fid").string() + (name.empty() ? "" : " (" + name + ")");
+}
+
 /// The links that are removed, that events lack, or that brought bad or doubtful chunks; the worst first.
 Cell bad_links_cell(const Json& status) {
   constexpr std::size_t kNamed = 5;
@@ -111,8 +116,8 @@ Cell bad_links_cell(const Json& status) {
     const Json& link = *bad[i].second;
     value.push_back(link);
     if (i >= kNamed) continue;
-    text += fmt::format("{}{} missing {:.0f}, bad {:.0f}", i == 0 ? "" : "; ", member(link, "fid").string(),
-                        member(link, "missing").number(), member(link, "bad").number());
+    text += fmt::format("{}{} missing {:.0f}, bad {:.0f}", i == 0 ? "" : "; ", named(link), member(link, "missing").number(),
+                        member(link, "bad").number());
     if (const double chunks = member(link, "in_doubt").number(); chunks > 0)
       text += fmt::format(", in doubt {:.0f}", chunks);
     if (member(link, "out_of_step").boolean()) text += ", out of step";
@@ -171,6 +176,7 @@ Result<ExitCode> list_links(const AskOptions& options) {
   const auto status = RODEO_TRY(ask_process(process::kReadout, options.name, Json::object({{"command", "status"}})));
   Table table({{"ROB", "source_id"},
                {"link", "fid"},
+               {"name", "name", true},
                {"state", "state"},
                {"by policy", "removed_by_policy", true},
                {"chunks", "chunks"},
@@ -184,7 +190,7 @@ Result<ExitCode> list_links(const AskOptions& options) {
     for (const Json& link : member(rob, "links").elements()) {
       const bool active = member(link, "state").string() == "active";
       table.add_row(
-          {member(rob, "source_id"), member(link, "fid"),
+          {member(rob, "source_id"), member(link, "fid"), member(link, "name"),
            Cell(member(link, "state"), "", active ? Style::good : Style::warning), member(link, "removed_by_policy"),
            member(link, "chunks"), member(link, "missing"), member(link, "bad"), member(link, "in_doubt"),
            member(link, "moved"),

@@ -7,6 +7,7 @@
 #include "emulator/configuration.h"
 #include "emulator/settings.h"
 #include "farm/configuration.h"
+#include "formats/link_names.h"
 #include "network/job.h"
 #include "network/tables.h"
 #include "process/configuration.h"
@@ -14,6 +15,7 @@
 #include "readout/configuration.h"
 #include "readout/library.h"
 #include "router/configuration.h"
+#include "settings/link_tables.h"
 #include "settings/toml_file.h"
 
 namespace rodeo::cli {
@@ -81,6 +83,7 @@ std::vector<TableDeclaration> system_tables() {
        .keys = emulator::fault_settings().keys(),
        .form = Form::array},
   };
+  tables.push_back(settings::link_table());
   for (auto& more : {router::router_tables(), farm::farm_tables(), network::network_tables(), process::control_tables()})
     tables.insert(tables.end(), more.begin(), more.end());
   return tables;
@@ -97,9 +100,19 @@ std::vector<TableDeclaration> tables_for(const std::filesystem::path& file) {
   return tables;
 }
 
+namespace {
+
+std::expected<void, ConfigurationErrors> keep_link_names(const settings::Configuration& configuration) {
+  formats::set_link_names(RODEO_TRY(settings::link_names(configuration)));
+  return {};
+}
+
+}  // namespace
+
 std::expected<readout::ReadoutConfiguration, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
   auto library = std::make_unique<readout::Library>();
   const auto configuration = RODEO_TRY(load_configuration(source, system_tables(), library->registry(), library->plugins()));
+  RODEO_TRY(keep_link_names(configuration));
   return readout::configure_readout(configuration, std::move(library));
 }
 
@@ -127,6 +140,7 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
   const auto configuration =
       RODEO_TRY(load_configuration(source, tables_for(source.file), library->registry(), library->plugins()));
   if (configuration.table("router") == nullptr) return nothing;
+  RODEO_TRY(keep_link_names(configuration));
   auto router = RODEO_TRY(router::configure_router(configuration));
   return LoadedRouter{std::move(library), std::move(router)};
 }

@@ -150,6 +150,7 @@ TopView top_view(const std::vector<ListedProcess>& before, const std::vector<Lis
       for (const Json& link : member(rob, "links").elements()) {
         TopLink seen{one.name,
                      member(link, "fid").string(),
+                     member(link, "name").string(),
                      member(link, "state").string(),
                      member(link, "missing").number(),
                      member(link, "bad").number(),
@@ -205,6 +206,7 @@ Table top_table(const TopView& view) {
 
 Table top_links_table(const TopView& view) {
   Table table({{"worst links", "fid"},
+               {"name", "name", true},
                {"process", "process"},
                {"state", "state"},
                {"missing", "missing"},
@@ -213,7 +215,7 @@ Table top_links_table(const TopView& view) {
                {"out of step", "out_of_step", true}});
   for (const TopLink& link : view.links)
     table.add_row(
-        {link.fid, link.process, Cell(Json(link.state), "", link.state == "active" ? Style::plain : Style::bad),
+        {link.fid, link.name, link.process, Cell(Json(link.state), "", link.state == "active" ? Style::plain : Style::bad),
          Cell(Json(link.missing), fmt::format("{:.0f}", link.missing)),
          Cell(Json(link.bad), fmt::format("{:.0f}", link.bad)),
          Cell(Json(link.in_doubt), fmt::format("{:.0f}", link.in_doubt)),

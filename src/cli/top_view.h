@@ -33,6 +33,7 @@ struct TopRow {
 struct TopLink {
   std::string process;
   std::string fid;
+  std::string name = {};  ///< that its owner gave it
   std::string state;
   double missing = 0;
   double bad = 0;

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/named_counters.h"
 #include "base/need.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "input/paged_stream.h"
 #include "rodeo/settings.h"
 #include "transport/secret.h"
@@ -87,7 +87,7 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
   if (settings_.bus.empty()) settings_.bus = transport::default_bus();
   if (const auto out = std::ranges::find_if(settings_.links, &Fid::to_frontend); out != settings_.links.end())
     throw SetupError({"readout.unknown_link",
-                      fmt::format("link {} goes to a front-end and brings no data", formats::to_text(*out)),
+                      fmt::format("link {} goes to a front-end and brings no data", formats::named_link(*out)),
                       "readout.input.links", "name the link from that front-end: the FID without the direction bit"});
   const std::uint64_t begin = base::steady_now_ns();
   for (;;) {
@@ -114,8 +114,9 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
            !std::filesystem::is_directory(settings_.bus)
                ? fmt::format("the directory of the bus, {}, does not exist", settings_.bus.string())
            : !all_there ? fmt::format("publisher {} does not answer on the bus {}", *absent, settings_.bus.string())
-           : !some      ? fmt::format("no publisher answers on the bus {}", settings_.bus.string())
-                   : fmt::format("no publisher on bus {} has link {}", settings_.bus.string(), formats::to_text(*missing)),
+           : !some
+               ? fmt::format("no publisher answers on the bus {}", settings_.bus.string())
+               : fmt::format("no publisher on bus {} has link {}", settings_.bus.string(), formats::named_link(*missing)),
            "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows the publishers"});
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{50});

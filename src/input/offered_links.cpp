@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/sentence.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 
 namespace rodeo::input {
 
@@ -25,10 +25,10 @@ std::vector<std::size_t> OfferedLinks::select(std::span<const Fid> wanted, std::
       std::string has = base::counted(links_.size(), "link");
       if (!links_.empty())
         has += fmt::format(", {} to {}", formats::to_text(links_.front()), formats::to_text(links_.back()));
-      throw std::runtime_error(fmt::format("There is no link {} in {}: it has {}.", formats::to_text(link), input, has));
+      throw std::runtime_error(fmt::format("There is no link {} in {}: it has {}.", formats::named_link(link), input, has));
     }
     if (taken[found->second])
-      throw std::runtime_error(fmt::format("Link {} of {} is already taken.", formats::to_text(link), input));
+      throw std::runtime_error(fmt::format("Link {} of {} is already taken.", formats::named_link(link), input));
     taken[found->second] = true;
     positions.push_back(found->second);
   }

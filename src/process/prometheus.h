@@ -34,6 +34,14 @@ class PrometheusText {
     add(labels, fmt::format("{}", value));
   }
 
+  /// A sample of a link: the label `name` is there if the link has a name.
+  template <typename Value>
+  void link_sample(const Value& value, Labels labels, std::string fid, const std::string& name) {
+    labels.emplace_back("fid", std::move(fid));
+    if (!name.empty()) labels.emplace_back("name", name);
+    sample(value, labels);
+  }
+
   /// A metric with one sample.
   template <typename Value>
   void gauge(std::string_view name, std::string_view help, const Value& value) {

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/sentence.h"
 #include "base/thread.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "input/network_input.h"
 #include "readout/check.h"
 #include "readout/extractor/rdh_extractor.h"
@@ -344,10 +344,11 @@ void Application::apply_link_policy(const ReadoutStatus& now) {
   for (std::size_t i = 0; i < robs_.size(); ++i) {
     for (const LinkChange& change : robs_[i].policy.judge(now.robs[i].builder.links)) {
       set_state(robs_[i], change.fid, change.state);
-      messages_.push_back(change.state == LinkState::removed
-                              ? fmt::format("link {} removed by policy: {} in a row without it", to_text(change.fid),
-                                            base::counted(change.silent_events, "event"))
-                              : fmt::format("link {} restored by policy: it delivers again", to_text(change.fid)));
+      messages_.push_back(
+          change.state == LinkState::removed
+              ? fmt::format("link {} removed by policy: {} in a row without it", formats::named_link(change.fid),
+                            base::counted(change.silent_events, "event"))
+              : fmt::format("link {} restored by policy: it delivers again", formats::named_link(change.fid)));
     }
   }
 }
@@ -402,16 +403,17 @@ Result<void> Application::set_link(Fid fid, LinkState state) {
     const auto link = std::ranges::find(rob.links, fid, &BuilderLink::fid);
     if (link == rob.links.end()) continue;
     if (rob.requested_states[static_cast<std::size_t>(link - rob.links.begin())] == state) {
-      return std::unexpected(Error{"readout.link_state", fmt::format("link {} is {} already", to_text(fid),
+      return std::unexpected(Error{"readout.link_state", fmt::format("link {} is {} already", formats::named_link(fid),
                                                                      state == LinkState::active ? "active" : "removed")});
     }
     set_state(rob, fid, state);
     rob.policy.set_by_hand(fid);
     messages_.push_back(
-        fmt::format("link {} {} by hand", to_text(fid), state == LinkState::active ? "restored" : "removed"));
+        fmt::format("link {} {} by hand", formats::named_link(fid), state == LinkState::active ? "restored" : "removed"));
     return {};
   }
-  return std::unexpected(Error{"readout.no_such_link", fmt::format("no ROB of this readout has link {}", to_text(fid)), "",
+  return std::unexpected(Error{"readout.no_such_link",
+                               fmt::format("no ROB of this readout has link {}", formats::named_link(fid)), "",
                                "rodeo readout link list"});
 }
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/sentence.h"
-#include "formats/fid.h"
 #include "formats/file_marks.h"
+#include "formats/link_names.h"
 
 namespace rodeo::readout {
 namespace {
@@ -24,8 +24,8 @@ using formats::to_text;
   }
   throw SetupError({"readout.duplicate_link",
                     by == rob.source_id ? fmt::format("link {} is listed twice", to_text(fid))
-                                        : fmt::format("link {} of ROB {} belongs to ROB {} already", to_text(fid),
-                                                      to_text(rob.source_id), to_text(by)),
+                                        : fmt::format("link {} of ROB {} belongs to ROB {} already",
+                                                      formats::named_link(fid), to_text(rob.source_id), to_text(by)),
                     rob.where, "a link belongs to one ROB, once"});
 }
 

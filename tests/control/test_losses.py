@@ -18,13 +18,22 @@ class Links:
         self.chunks = {fid: 0 for _, fids in robs.values() for fid in fids}
         self.states = dict.fromkeys(self.chunks, "active")
         self.watch, self.now_s, self.before = SilentLinks(), 0.0, None
+        self.names = {}
 
     def moment(self):
         robs = [
             {
                 "source_id": rob,
                 "groups": groups,
-                "links": [{"fid": fid, "state": self.states[fid], "chunks": self.chunks[fid]} for fid in fids],
+                "links": [
+                    {
+                        "fid": fid,
+                        "name": self.names.get(fid, ""),
+                        "state": self.states[fid],
+                        "chunks": self.chunks[fid],
+                    }
+                    for fid in fids
+                ],
             }
             for rob, (groups, fids) in self.robs.items()
         ]
@@ -51,6 +60,16 @@ def test_a_link_that_stops_is_silent_and_is_not_when_it_is_back():
     assert links.looks(int(SILENT_S / STEP_S), a=900) == {}
     assert links.looks(2, a=900) == {"b": "link b brings nothing"}
     assert links.look(a=900, b=1) == {}
+
+
+def test_a_silent_link_is_shown_with_its_name():
+    links = Links({"0x1": (1, ("a", "b"))})
+    links.names["b"] = "BIL-A12"
+    links.looks(KNOWN_LOOKS + 1, a=900, b=900)
+    assert links.looks(int(SILENT_S / STEP_S) + 2, a=900) == {"b": "link b (BIL-A12) brings nothing"}
+    links.states["b"] = "removed"
+    [bad] = links_of(links.moment())["bad"]
+    assert bad["fid"] == "b" and bad["name"] == "BIL-A12"
 
 
 def test_nothing_is_silent_while_no_link_brings_anything():

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sentence.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
@@ -30,8 +30,8 @@ void check_links(const BuilderContext& context, std::uint32_t workers) {
     if (!ids.insert(link.link_id).second) {
       throw SetupError(
           {"readout.duplicate_link",
-           fmt::format("link id {:#010x} (link {}) occurs twice in one ROB", link.link_id, formats::to_text(link.fid)), "",
-           "give each link of the ROB an id of its own"});
+           fmt::format("link id {:#010x} (link {}) occurs twice in one ROB", link.link_id, formats::named_link(link.fid)),
+           "", "give each link of the ROB an id of its own"});
     }
   }
   if (workers == 0 || workers > context.links.size()) {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/pin.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 
 namespace rodeo::readout {
 
@@ -178,7 +178,7 @@ void BuilderWorker::count_lost(const ChunkView& chunk, Verdict verdict) {
 }
 
 void BuilderWorker::on_place_change(std::size_t link, const PlaceChange& change) {
-  const auto name = [&] { return formats::to_text(builder_links_[link].fid); };
+  const auto name = [&] { return formats::named_link(builder_links_[link].fid); };
   LinkCounters& counters = link_counters_[link];
   counters.out_of_step.set(change.is_out_of_step);
   if (change.lost) {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 
 namespace rodeo::readout {
 namespace {
@@ -336,7 +336,7 @@ void GbtWorker::warn_of_strays(std::size_t position) {
   if (const auto turn = strays_.turn())
     base::log_warning(
         "link {} is in another place than all other links, and is not followed there; its chunks are out of sequence{}",
-        formats::to_text(builder_links_[position].fid), turn.suffix());
+        formats::named_link(builder_links_[position].fid), turn.suffix());
 }
 
 // Appends a chunk to an event that is open.

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "input/chunk_limit.h"
 #include "readout/builder/builder_common.h"
 
@@ -38,7 +38,7 @@ void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& thrott
   } catch (...) {
     what = "something that is not a std::exception";
   }
-  base::log_warning("the {} threw at a chunk of link {}: {}{}", plugin, formats::to_text(link), what, turn.suffix());
+  base::log_warning("the {} threw at a chunk of link {}: {}{}", plugin, formats::named_link(link), what, turn.suffix());
 }
 
 }  // namespace rodeo::readout

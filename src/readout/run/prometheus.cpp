@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "process/prometheus.h"
 
 namespace rodeo::readout {
@@ -51,7 +51,8 @@ void add_links(PrometheusText& out, const ReadoutStatus& status) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs) {
       for (const auto& link : rob.builder.links) {
-        out.sample(value(link), {{"rob", formats::to_text(rob.source_id)}, {"fid", formats::to_text(link.fid)}});
+        out.link_sample(value(link), {{"rob", formats::to_text(rob.source_id)}}, formats::to_text(link.fid),
+                        formats::link_name(link.fid));
       }
     }
   };
@@ -70,8 +71,9 @@ void add_links(PrometheusText& out, const ReadoutStatus& status) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs) {
       for (std::size_t i = 0; i < rob.places.size(); ++i) {
-        out.sample(value(rob.places[i]),
-                   {{"rob", formats::to_text(rob.source_id)}, {"fid", formats::to_text(rob.builder.links[i].fid)}});
+        const Fid fid = rob.builder.links[i].fid;
+        out.link_sample(value(rob.places[i]), {{"rob", formats::to_text(rob.source_id)}}, formats::to_text(fid),
+                        formats::link_name(fid));
       }
     }
   };

@@ -7,7 +7,7 @@
 
 #include "base/sentence.h"
 #include "base/units.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "process/counters_json.h"
 
 namespace rodeo::readout {
@@ -119,18 +119,18 @@ std::string doubt_verdict(const RunReport& report) {
   for (const DoubtfulLink& one : report.doubtful) {
     if (one.place.in_doubt > 0) links.push_back(&one);
     if (one.place.out_of_step)
-      out_of_step += fmt::format("; link {} is {}", formats::to_text(one.link.fid), out_of_step_text(one.place));
+      out_of_step += fmt::format("; link {} is {}", formats::named_link(one.link.fid), out_of_step_text(one.place));
   }
   if (links.empty()) return out_of_step;
   std::ranges::stable_sort(links, std::greater{}, [](const DoubtfulLink* one) { return one->place.in_doubt; });
   if (links.size() == 1)
     return fmt::format("; {} of link {} in doubt", base::counted(report.in_doubt(), "chunk"),
-                       formats::to_text(links[0]->link.fid)) +
+                       formats::named_link(links[0]->link.fid)) +
            out_of_step;
   std::string out = fmt::format("; {} in doubt: ", base::counted(report.in_doubt(), "chunk"));
   for (std::size_t i = 0; i < std::min(kNamed, links.size()); ++i)
-    out +=
-        fmt::format("{}{} of link {}", i == 0 ? "" : ", ", links[i]->place.in_doubt, formats::to_text(links[i]->link.fid));
+    out += fmt::format("{}{} of link {}", i == 0 ? "" : ", ", links[i]->place.in_doubt,
+                       formats::named_link(links[i]->link.fid));
   return out + (links.size() > kNamed ? ", ..." : "") + out_of_step;
 }
 
@@ -144,7 +144,7 @@ std::string doubt_text(const RunReport& report) {
     if (place.out_of_step) what.push_back(out_of_step_text(place));
     if (place.in_doubt > 0) what.push_back(base::counted(place.in_doubt, "chunk"));
     if (place.moved > 0) what.push_back(fmt::format("moved {}", base::counted(place.moved, "time")));
-    out += fmt::format("{} {} {}", i == 0 ? "" : ";", formats::to_text(link.fid), fmt::join(what, ", "));
+    out += fmt::format("{} {} {}", i == 0 ? "" : ";", formats::named_link(link.fid), fmt::join(what, ", "));
   }
   return out + (report.doubtful.size() > kNamed ? "; ..." : "");
 }
@@ -187,7 +187,7 @@ std::string absent_text(std::string_view what, const RunReport& report, const st
       fmt::format("\n  {:<11} {} of {} in some fragments:", what, links.size(), base::counted(report.links, "link"));
   for (std::size_t i = 0; i < std::min(kNamed, links.size()); ++i) {
     const FragmentBuilder::Link& link = links[i];
-    out += fmt::format("{} {} in {}", i == 0 ? "" : ",", formats::to_text(link.fid), link.*events);
+    out += fmt::format("{} {} in {}", i == 0 ? "" : ",", formats::named_link(link.fid), link.*events);
     if (link.chunks == 0) out += " (it brought nothing)";
   }
   return out + (links.size() > kNamed ? ", ..." : "");
@@ -195,6 +195,7 @@ std::string absent_text(std::string_view what, const RunReport& report, const st
 
 Json link_json(const FragmentBuilder::Link& link) {
   return Json::object({{"fid", formats::to_text(link.fid)},
+                       {"name", formats::link_name(link.fid)},
                        {"state", link.state == LinkState::active ? "active" : "removed"},
                        {"removed_by_policy", link.removed_by_policy},
                        {"chunks", link.chunks},

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/units.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "readout/run/run_report_output.h"
 
 namespace rodeo::readout {
@@ -93,7 +93,7 @@ std::vector<std::string> out_of_step_text(const ReadoutStatus& now) {
   for (const auto& rob : now.robs) {
     for (std::size_t i = 0; i < rob.builder.links.size(); ++i) {
       if (rob.place_of(i).out_of_step && ++count <= 2)
-        names.push_back(fmt::format(" {}", formats::to_text(rob.builder.links[i].fid)));
+        names.push_back(fmt::format(" {}", formats::named_link(rob.builder.links[i].fid)));
     }
   }
   if (count == 0) return {};
@@ -109,7 +109,7 @@ std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& pai
     for (const auto& link : rob.builder.links) {
       if (link.state != LinkState::removed) continue;
       if (++removed <= 2)
-        names.push_back(fmt::format(" {}{}", formats::to_text(link.fid), link.removed_by_policy ? " by policy" : ""));
+        names.push_back(fmt::format(" {}{}", formats::named_link(link.fid), link.removed_by_policy ? " by policy" : ""));
     }
   }
   if (removed > 2) names.push_back(" ...");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "formats/fid.h"
+#include "formats/link_names.h"
 
 namespace rodeo::router {
 
@@ -16,11 +16,11 @@ Result<std::vector<std::size_t>> LinkClaims::claim(Owner owner, const std::strin
     const auto found = positions_.find(link);
     if (found == positions_.end())
       return std::unexpected(Error{"transport.unknown_link",
-                                   fmt::format("this router has no link {} to a front-end", formats::to_text(link)), "",
+                                   fmt::format("this router has no link {} to a front-end", formats::named_link(link)), "",
                                    "`rodeo route list` shows all links; those to front-ends have bit 15 set"});
     if (const Owner has = owners_[found->second]; has != 0)
       return std::unexpected(Error{"transport.link_owned",
-                                   fmt::format("link {} belongs to {}", formats::to_text(link), names_.at(has)), "",
+                                   fmt::format("link {} belongs to {}", formats::named_link(link), names_.at(has)), "",
                                    "wait until that process has ended; a link has one owner"});
     positions.push_back(found->second);
   }

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "process/prometheus.h"
 #include "router/router_report.h"
 
@@ -40,7 +40,7 @@ void add_links(PrometheusText& out, const RouterStatus& status) {
     out.metric(fmt::format("rodeo_router_{}_total", kLinkCounters[i].name), "counter", process::help_of(kLinkCounters[i]));
     for (const ReaderStatus& reader : status.readers) {
       for (const LinkStatus& link : reader.links)
-        out.sample(link.tally[i], {{"reader", reader.name}, {"fid", formats::to_text(link.fid)}});
+        out.link_sample(link.tally[i], {{"reader", reader.name}}, formats::to_text(link.fid), formats::link_name(link.fid));
     }
   }
 }

@@ -6,7 +6,7 @@
 
 #include "base/sentence.h"
 #include "base/units.h"
-#include "formats/fid.h"
+#include "formats/link_names.h"
 #include "process/counters_json.h"
 #include "router/subscriber_changes.h"
 
@@ -128,6 +128,7 @@ Json links_json(const RouterStatus& status) {
   for (const ReaderStatus& reader : status.readers) {
     for (const LinkStatus& link : reader.links)
       out.push_back(Json::object({{"fid", formats::to_text(link.fid)},
+                                  {"name", formats::link_name(link.fid)},
                                   {"reader", reader.name},
                                   {"chunks", link.tally.chunks},
                                   {"bytes", link.tally.bytes},

@@ -1,6 +1,11 @@
 // The meaning of a link's state and counters: glyph, colour, and a sentence for a shifter. Pure.
 import { count } from './format.js'
 
+// The FID, with the name that the owner of the link gave it.
+export function named(link) {
+  return link.name ? `${link.fid} (${link.name})` : link.fid
+}
+
 // {glyph, tone, word, means}
 export function linkOf(link) {
   const { state, missing = 0, bad = 0, chunks } = link

@@ -4,6 +4,7 @@ import time
 
 from rodeo.control import printed
 from rodeo.control.printed import Cell, folded, plain_lines
+from rodeo.control.state.numbers import named_link
 
 SHAPES = {"good": ">", "warning": "!", "alarm": "X"}  # the shapes of headlines that are not a state
 GLYPHS = {
@@ -57,7 +58,7 @@ def text(document: dict, now_ns: int | None = None, columns: int = 0) -> str:
             "",
             f"links: {links['active']} of {links['total']} active; the worst",
             *(
-                f"  {each['process']} {each['fid']} {each.get('state') or ''} missing {count(each.get('missing'))}, "
+                f"  {each['process']} {named_link(each)} {each.get('state') or ''} missing {count(each.get('missing'))}, "
                 f"bad {count(each.get('bad'))}{_doubt(each)}"
                 for each in links["bad"][:5]
             ),

@@ -393,7 +393,7 @@ class Telling:
 
     # Answers for the page
     def links(self, process):
-        """Returns all links, or those of one process, each with fid, state and counters."""
+        """Returns all links, or those of one process, each with fid, name, state and counters."""
         return [
             {
                 "process": each.name,
@@ -401,6 +401,7 @@ class Telling:
                     key: link.get(key)
                     for key in (
                         "fid",
+                        "name",
                         "state",
                         "chunks",
                         "missing",

@@ -17,7 +17,7 @@ most the chunks that fit into the damaged places (blocks, pages, bytes). Any oth
 from dataclasses import dataclass, field
 
 from rodeo.control.state.kinds import FARM
-from rodeo.control.state.numbers import DECIDED, card_losses, events_of, functions_sum, grown, total, value
+from rodeo.control.state.numbers import DECIDED, card_losses, events_of, functions_sum, grown, named_link, total, value
 
 CONDITIONS = ("GOOD", "INCOMPLETE", "ABORTED", "WRONG")  # the worst last
 FLAGS = ("DEGRADED", "INTERRUPTED", "TAINTED")
@@ -211,10 +211,10 @@ def _doubts(name, report, most=4):
     told = []
     for one in links[:most]:
         if one.get("in_doubt"):
-            told.append(f"{name}: {one['in_doubt']} chunks of link {one['fid']} are in doubt")
+            told.append(f"{name}: {one['in_doubt']} chunks of link {named_link(one)} are in doubt")
         if one.get("out_of_step"):
             offset = f" (BCIDs too large by {one['bcid_offset']})" if one.get("bcid_offset") is not None else ""
-            told.append(f"{name}: link {one['fid']} is out of step{offset}")
+            told.append(f"{name}: link {named_link(one)} is out of step{offset}")
     return told + ([f"{name}: {len(links) - most} more links were in doubt"] if len(links) > most else [])
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from rodeo.control.state.alarms import Condition
 from rodeo.control.state.headline import NO_DATA, Flow, cause_text, loss
 from rodeo.control.state.kinds import kind_of
+from rodeo.control.state.numbers import named_link
 from rodeo.control.state.reactions import MOST_RESTARTS, given_up
 from rodeo.control.state.rules import DEFAULT, SEVERITIES
 
@@ -281,13 +282,13 @@ def _of_the_data(derived, looks, numbers, process_numbers, limited_by, flow, hea
 def _of_links(links):
     for one in ((links or {}).get("bad") or ())[:LINKS]:
         if one.get("state") not in (None, "active"):
-            what = f"link {one['fid']} of {one['process']} is {one['state']}"
+            what = f"link {named_link(one)} of {one['process']} is {one['state']}"
             yield Condition(f"link:{one['process']}:{one['fid']}", "warning", what, process=one["process"])
             continue
         if one.get("silent"):
-            what = f"link {one['fid']} of {one['process']} brings nothing, and others do"
+            what = f"link {named_link(one)} of {one['process']} brings nothing, and others do"
             yield Condition(f"link:{one['process']}:{one['fid']}", "warning", what, process=one["process"])
         if one.get("out_of_step"):
             offset = f"; they are too large by {one['bcid_offset']}" if one.get("bcid_offset") is not None else ""
-            what = f"link {one['fid']} of {one['process']} is out of step: the BCIDs of its chunks agree with no event where it can be{offset}"
+            what = f"link {named_link(one)} of {one['process']} is out of step: the BCIDs of its chunks agree with no event where it can be{offset}"
             yield Condition(f"out_of_step:{one['process']}:{one['fid']}", "warning", what, process=one["process"])

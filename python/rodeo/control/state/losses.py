@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rodeo.control.state.numbers import groups_of, grown, value
+from rodeo.control.state.numbers import groups_of, grown, named_link, value
 
 # A link that has brought chunks is silent if all four hold.
 SILENT_S = 5.0  # The link has brought no chunk for this time.
@@ -34,10 +34,15 @@ class Silent:
     fid: str
     since_s: float
     rob: str | None = None
+    name: str | None = None
 
     @property
     def what(self):
-        return f"ROB {self.rob} brings nothing" if self.rob else f"link {self.fid} brings nothing"
+        return (
+            f"ROB {self.rob} brings nothing"
+            if self.rob
+            else f"link {named_link({'fid': self.fid, 'name': self.name})} brings nothing"
+        )
 
 
 @dataclass
@@ -52,6 +57,7 @@ class _Seen:
     others: int = 0
     since_then: int = 0
     longest: int = 0  # the largest `since_then` of a break
+    name: str | None = None  # of the link
 
 
 class SilentLinks:
@@ -84,6 +90,7 @@ class SilentLinks:
                 link = source_id, one["fid"]
                 if link not in seen or count < seen[link].chunks:
                     seen[link] = _Seen(count, now_s, one["fid"] if groups_of(rob) == len(links) else source_id)
+                seen[link].name = one.get("name")
                 growth[link], seen[link].chunks = count - seen[link].chunks, count
         for gone in seen.keys() - growth.keys():
             del seen[gone]
@@ -111,7 +118,7 @@ def _silent(now_s, process, seen):
     for rob, links in robs.items():
         whole = rob if len(links) > 1 and all(now_s - seen[link].since_s >= SILENT_S for link in links) else None
         for link in silent.intersection(links):
-            yield Silent(process, link[1], seen[link].since_s, whole)
+            yield Silent(process, link[1], seen[link].since_s, whole, seen[link].name)
 
 
 def _never_came(now_s, one):

@@ -384,6 +384,11 @@ def _slow_recorder(before, after):
     return slowest
 
 
+def named_link(link):
+    """A link for people: its FID, with the name that its owner gave it."""
+    return f"{link['fid']} ({link['name']})" if link.get("name") else link["fid"]
+
+
 def links_of(moment, silent=(), most=16):
     """The `links` of the document: totals, and the worst `most` (removed ones first, then those out of step, then silent ones, then by missing, bad and
     doubtful chunks). `silent`: the Silent links."""
@@ -399,7 +404,7 @@ def links_of(moment, silent=(), most=16):
                 count, active, removed = count + 1, active + (state == "active"), removed + (state == "removed")
                 wrong = any(one.get(key) for key in ("missing", "bad", "in_doubt", "out_of_step"))
                 if wrong or quiet or state not in (None, "active"):
-                    keys = ("missing", "bad", "in_doubt", "out_of_step", "bcid_offset")
+                    keys = ("name", "missing", "bad", "in_doubt", "out_of_step", "bcid_offset")
                     known = {"process": name, "fid": one["fid"], "state": state, **{key: one.get(key) for key in keys}}
                     bad.append({**known, "silent": quiet})
     harm = ("missing", "bad", "in_doubt")

@@ -68,6 +68,7 @@ _STANDING = [{"name": Text, "waits_for": Text, "seconds": Number}]
 
 _LINK = {
     "fid": Text,
+    "name?": Text,
     "state?": Text,
     "removed_by_policy?": Truth,
     **{key + "?": Count for key in ("chunks", "missing", "left_out", "bad", "in_doubt", "moved", "bcid_offset")},
@@ -91,10 +92,26 @@ _REPORT = {
         "rate_hz?": Number,
         "incomplete_by_reason?": Each(Count),
         "missing_links?": [
-            {"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}
+            {
+                "fid": Text,
+                "name?": Text,
+                "missing?": Count,
+                "left_out?": Count,
+                "chunks?": Count,
+                "bad?": Count,
+                "state?": Text,
+            }
         ],
         "removed_links?": [
-            {"fid": Text, "missing?": Count, "left_out?": Count, "chunks?": Count, "bad?": Count, "state?": Text}
+            {
+                "fid": Text,
+                "name?": Text,
+                "missing?": Count,
+                "left_out?": Count,
+                "chunks?": Count,
+                "bad?": Count,
+                "state?": Text,
+            }
         ],
         "doubtful_links?": [_LINK],
         "chunks_in_doubt?": Count,
