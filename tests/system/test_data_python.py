@@ -97,6 +97,14 @@ def test_events_are_what_a_reader_without_our_code_reads(samples, kind):
     assert events.info()["run_number"] == 431493 and events.info(len(paths) - 1)["last_file"]
 
 
+@pytest.mark.parametrize("name", ["Event", "Fragment", "StreamTag"])
+def test_each_attribute_says_what_it_is(name):
+    of = vars(getattr(data, name))
+    assert [
+        attribute for attribute in of if not attribute.startswith("_") and not getattr(of[attribute], "__doc__", None)
+    ] == []
+
+
 def test_events_are_found_by_number_and_by_l1_id(samples):
     events = data.open(sorted(samples.glob("sound.*.data")))
     slow = expected_events(sorted(samples.glob("sound.*.data")))

@@ -87,8 +87,8 @@ nb::object path_text(const std::string& path) {
 }
 
 template <typename T, typename Class>
-void field(Class& bound, const char* name, T EventFields::* member) {
-  bound.def_prop_ro(name, [member](const PyEvent& self) { return self.parts->fields.*member; });
+void field(Class& bound, const char* name, T EventFields::* member, const char* text) {
+  bound.def_prop_ro(name, [member](const PyEvent& self) { return self.parts->fields.*member; }, text);
 }
 
 std::vector<std::string> stream_names(const PyEvent& self) {
@@ -100,65 +100,98 @@ std::vector<std::string> stream_names(const PyEvent& self) {
 }  // namespace
 
 void bind_events(nb::module_& module) {
-  nb::class_<StreamTag>(module, "StreamTag")
-      .def_ro("name", &StreamTag::name)
-      .def_ro("type", &StreamTag::type)
-      .def_ro("obeys_lumi_block", &StreamTag::obeys_lumi_block)
-      .def_ro("robs", &StreamTag::robs)
-      .def_prop_ro("dets",
-                   [](const StreamTag& self) { return std::vector<std::uint32_t>(self.dets.begin(), self.dets.end()); })
+  nb::class_<StreamTag>(module, "StreamTag", "A stream that an event belongs to.")
+      .def_ro("name", &StreamTag::name, "the name: `Main`")
+      .def_ro("type", &StreamTag::type, "the type: `physics`")
+      .def_ro("obeys_lumi_block", &StreamTag::obeys_lumi_block, "whether its files are of one luminosity block each")
+      .def_ro("robs", &StreamTag::robs, "source ids of the ROBs that belong to the stream; empty: all")
+      .def_prop_ro(
+          "dets", [](const StreamTag& self) { return std::vector<std::uint32_t>(self.dets.begin(), self.dets.end()); },
+          "subdetectors that belong to the stream; empty: all")
       .def("__repr__", [](const StreamTag& self) { return fmt::format("<StreamTag {}_{}>", self.type, self.name); });
 
-  nb::class_<PyFragment>(module, "Fragment")
-      .def_prop_ro("source_id", [](const PyFragment& self) { return self->source_id; })
-      .def_prop_ro("run_number", [](const PyFragment& self) { return self->run_number; })
-      .def_prop_ro("l1_id", [](const PyFragment& self) { return self->l1id; })
-      .def_prop_ro("bcid", [](const PyFragment& self) { return self->bcid; })
-      .def_prop_ro("trigger_type", [](const PyFragment& self) { return self->trigger_type; })
-      .def_prop_ro("detector_event_type", [](const PyFragment& self) { return self->detector_event_type; })
-      .def_prop_ro("status", [](const PyFragment& self) { return self->status; })
-      .def_prop_ro("rob_status", [](const PyFragment& self) { return self->rob_status; })
-      .def_prop_ro("missing_links", [](const PyFragment& self) { return self->missing; })
-      .def_prop_ro("removed_links", [](const PyFragment& self) { return self->removed; })
-      .def_prop_ro("missing_link_ids", [](const PyFragment& self) { return self->missing_ids; })
-      .def_prop_ro("n_chunks", [](const PyFragment& self) { return self->rows; })
-      .def_prop_ro("payload",
-                   [](const PyFragment& self) {
-                     return self.parts->scattered ? gathered(self.parts) : bytes_view(self->payload, self.parts);
-                   })
+  nb::class_<PyFragment>(module, "Fragment", "A ROB of an event: what one source built.")
+      .def_prop_ro(
+          "source_id", [](const PyFragment& self) { return self->source_id; }, "the source id of the ROB")
+      .def_prop_ro(
+          "run_number", [](const PyFragment& self) { return self->run_number; }, "the run, of the ROD header")
+      .def_prop_ro(
+          "l1_id", [](const PyFragment& self) { return self->l1id; }, "extended L1 id: ECR counter << 24, L1 id")
+      .def_prop_ro(
+          "bcid", [](const PyFragment& self) { return self->bcid; }, "the bunch crossing")
+      .def_prop_ro(
+          "trigger_type", [](const PyFragment& self) { return self->trigger_type; }, "the trigger type, of the ROD header")
+      .def_prop_ro(
+          "detector_event_type", [](const PyFragment& self) { return self->detector_event_type; },
+          "the detector event type, of the ROD header")
+      .def_prop_ro(
+          "status", [](const PyFragment& self) { return self->status; }, "status words of the ROD")
+      .def_prop_ro(
+          "rob_status", [](const PyFragment& self) { return self->rob_status; }, "first status word of the ROB")
+      .def_prop_ro(
+          "missing_links", [](const PyFragment& self) { return self->missing; }, "numbers of links without a chunk")
+      .def_prop_ro(
+          "removed_links", [](const PyFragment& self) { return self->removed; },
+          "numbers of links that took no part in the build")
+      .def_prop_ro(
+          "missing_link_ids", [](const PyFragment& self) { return self->missing_ids; }, "ids of the first missing links")
+      .def_prop_ro(
+          "n_chunks", [](const PyFragment& self) { return self->rows; }, "number of chunks")
+      .def_prop_ro(
+          "payload",
+          [](const PyFragment& self) {
+            return self.parts->scattered ? gathered(self.parts) : bytes_view(self->payload, self.parts);
+          },
+          "the ROD data as bytes")
       .def("_chunks", &chunks_of)
       .def("__repr__", [](const PyFragment& self) {
         return fmt::format("<Fragment {}: {} chunks, {}>", to_text(SourceId{self->source_id}), self->rows,
                            joined_or_ok(status_names(self->status.empty() ? 0 : self->status[0], FragmentKind::rod)));
       });
 
-  nb::class_<PyEvent> event(module, "Event");
-  field(event, "global_id", &EventFields::global_id);
-  field(event, "bcid", &EventFields::bcid);
-  field(event, "run_type", &EventFields::run_type);
-  field(event, "run_number", &EventFields::run_number);
-  field(event, "lumi_block", &EventFields::lumi_block);
-  field(event, "trigger_type", &EventFields::trigger_type);
-  event.def_prop_ro("l1_id", [](const PyEvent& self) { return self.parts->fields.l1id.value; })
-      .def_prop_ro("source_id", [](const PyEvent& self) { return self.parts->fields.source_id.value; })
-      .def_prop_ro("time_ns", [](const PyEvent& self) { return time_ns(self.parts->fields); })
-      .def_prop_ro("status", [](const PyEvent& self) { return self.parts->status; })
-      .def_prop_ro("stream_tags", [](const PyEvent& self) { return decode_stream_tags(self.parts->stream_tags); })
-      .def_prop_ro("streams", &stream_names)
-      .def_prop_ro("index", [](const PyEvent& self) { return self.parts->index; })
-      .def_prop_ro("offset", [](const PyEvent& self) { return self.parts->offset; })
-      .def_prop_ro("file", [](const PyEvent& self) { return path_text(self.parts->path); })
-      .def_prop_ro("raw",
-                   [](const PyEvent& self) {
-                     return self.parts->scattered ? gathered(self.parts) : bytes_view(self.parts->raw, self.parts);
-                   })
-      .def_prop_ro("fragments",
-                   [](const PyEvent& self) {
-                     nb::list fragments;
-                     for (std::size_t i = 0; i < self.parts->fragments.size(); ++i)
-                       fragments.append(PyFragment{self.parts, i});
-                     return fragments;
-                   })
+  nb::class_<PyEvent> event(module, "Event", "An event of a data file or of a running readout.");
+  field(event, "global_id", &EventFields::global_id, "the global id, which never repeats within a run");
+  field(event, "bcid", &EventFields::bcid, "the bunch crossing");
+  field(event, "run_type", &EventFields::run_type, "the type of the run");
+  field(event, "run_number", &EventFields::run_number, "the run");
+  field(event, "lumi_block", &EventFields::lumi_block, "the luminosity block");
+  field(event, "trigger_type", &EventFields::trigger_type, "the trigger type");
+  event
+      .def_prop_ro(
+          "l1_id", [](const PyEvent& self) { return self.parts->fields.l1id.value; },
+          "extended L1 id: ECR counter << 24, L1 id")
+      .def_prop_ro(
+          "source_id", [](const PyEvent& self) { return self.parts->fields.source_id.value; },
+          "the source id of the event header")
+      .def_prop_ro(
+          "time_ns", [](const PyEvent& self) { return time_ns(self.parts->fields); },
+          "time of the event, in nanoseconds since 1970")
+      .def_prop_ro(
+          "status", [](const PyEvent& self) { return self.parts->status; }, "status words")
+      .def_prop_ro(
+          "stream_tags", [](const PyEvent& self) { return decode_stream_tags(self.parts->stream_tags); },
+          "the streams, as StreamTag")
+      .def_prop_ro("streams", &stream_names, "names of the streams: `physics_Main`")
+      .def_prop_ro(
+          "index", [](const PyEvent& self) { return self.parts->index; }, "number of the event in its file")
+      .def_prop_ro(
+          "offset", [](const PyEvent& self) { return self.parts->offset; }, "offset of its data block in the file")
+      .def_prop_ro(
+          "file", [](const PyEvent& self) { return path_text(self.parts->path); }, "path of the file")
+      .def_prop_ro(
+          "raw",
+          [](const PyEvent& self) {
+            return self.parts->scattered ? gathered(self.parts) : bytes_view(self.parts->raw, self.parts);
+          },
+          "its bytes, with header and checksum")
+      .def_prop_ro(
+          "fragments",
+          [](const PyEvent& self) {
+            nb::list fragments;
+            for (std::size_t i = 0; i < self.parts->fragments.size(); ++i) fragments.append(PyFragment{self.parts, i});
+            return fragments;
+          },
+          "a list of its ROBs, as Fragment")
       .def("__repr__", [](const PyEvent& self) {
         const EventFields& fields = self.parts->fields;
         return fmt::format("<Event L1 id {:#010x}, BCID {}, run {}, {} fragments, {} chunks>", fields.l1id.value,
