@@ -73,7 +73,7 @@ class WrongWork final : public FragmentWork {
   explicit WrongWork(std::optional<std::pair<std::uint32_t, std::uint32_t>> first) {
     Fragment fragment;
     if (first) fragment.l1id = L1Id{first->first};
-    if (first) first_wrong_.tell(fragment, first->second);
+    if (first) first_wrong_.set(fragment, first->second);
   }
   bool read_only() const override { return true; }
   void process(Fragment&) override {}
