@@ -508,6 +508,20 @@ def test_what_verbs_and_the_room_print_has_no_control_sequence_either(capsys, mo
     )
 
 
+def test_a_warning_during_a_demo_stands_before_the_block_that_is_redrawn():
+    out = io.StringIO()
+    out.isatty = lambda: True
+    view = demo.Shown(out)
+    logger = logging.getLogger("test of a demo")
+    logger.addHandler(demo.Warnings(view))
+    view.show(DOCUMENT)
+    drawn = out.getvalue().count("\n")
+    logger.warning("the disk is full in %d s", 610)
+    view.show(DOCUMENT)
+    block, warned = out.getvalue().split(f"\x1b[{drawn}F\x1b[J")
+    assert warned == "the disk is full in 610 s\n" + block
+
+
 def test_foreign_text_in_a_failure_does_not_reach_the_terminal_as_commands(monkeypatch, capsys):
     evil, options = (
         "the card said \x1b]0;owned\x07\x1b[2J",

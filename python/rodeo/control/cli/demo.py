@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -69,6 +70,17 @@ class Shown:
             with contextlib.suppress(OSError):
                 self.out.write(f"\x1b[{self._lines}F\x1b[J")
             self._lines = 0
+
+
+class Warnings(logging.Handler):
+    """Shows warnings of the room before the block that is redrawn, not within it."""
+
+    def __init__(self, shown):
+        super().__init__(logging.WARNING)
+        self.shown = shown
+
+    def emit(self, record):
+        self.shown.say(plain_lines(record.getMessage(), "  "))
 
 
 class Interrupts:
@@ -174,6 +186,7 @@ async def demo(file, seconds, page):
     listen = listen_address(system.listen) if page else None
     room = Room(controller, system.name, listen, lock=hold_room(system.name))
     view, interrupts, limits, ended = Shown(), Interrupts(), Counter(), Ended(system.name)
+    logging.getLogger("rodeo").addHandler(Warnings(view))
     try:
         await controller.open()
         await room.open()
