@@ -60,6 +60,15 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
 
+/// Fragments that a command left incomplete: those of the last tenth of a second. If there are more, a link was silent.
+std::uint64_t open_at_stop(const RunReport& report, const ReadoutStatus& status) {
+  constexpr double kMomentSeconds = 0.1;
+  if (!status.stopped || status.data_seconds <= 0) return 0;
+  const std::uint64_t open = counter_value(report.incomplete_by_reason, "run_ended");
+  const double rate_hz = static_cast<double>(report.fragments) / status.data_seconds;
+  return static_cast<double>(open) <= kMomentSeconds * rate_hz ? open : 0;
+}
+
 /// All ROBs and groups of an input have the same events. After the run, a ROB with fewer events has lost some, unless all
 /// its links are removed.
 void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
@@ -71,15 +80,10 @@ void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   std::vector<KnownEvents> known;
   for (const RobStatus& rob : status.robs) known.push_back({rob.builder.first_event, rob.builder.events});
   const std::uint64_t events = events_of_all(known);
-  // When a command ends a run, the data of one ROB may have come a moment earlier than those of another.
-  constexpr double kMomentSeconds = 0.1;
-  const double rate_hz = status.data_seconds > 0 ? static_cast<double>(events) / status.data_seconds : 0;
-  const auto moment = static_cast<std::uint64_t>(status.stopped ? kMomentSeconds * rate_hz : 0);
   for (const RobStatus& rob : status.robs) {
     report.skipped += rob.builder.skipped;
     report.events += events * rob.groups;
-    const std::uint64_t fewer = events - rob.builder.events;
-    if (over && has_links(rob) && fewer > moment) report.skipped += fewer * rob.groups;
+    if (over && has_links(rob)) report.skipped += (events - rob.builder.events) * rob.groups;
   }
 }
 
@@ -291,7 +295,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
     report.cpu_seconds.emplace_back(emulates ? "emulator" : "input", status.input_cpu_seconds);
   const bool over = status.phase == Phase::stopped;
   add_robs(report, status);
-  if (status.stopped) report.open_at_stop = counter_value(report.incomplete_by_reason, "run_ended");
+  report.open_at_stop = open_at_stop(report, status);
   add_skipped(report, status, over);
   add_consumers(report, status);
   if (aborted) count_what_was_cut_off(report);

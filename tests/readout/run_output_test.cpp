@@ -176,6 +176,7 @@ TEST(RunReportText, SaysHowManyEventsWereOpenWhenTheRunWasStopped) {
   readout::ReadoutStatus status = some_status();
   status.phase = readout::Phase::stopped;
   status.stopped = true;
+  status.data_seconds = 2;
   status.robs[0].builder.incomplete_by_reason = {{"run_ended", 3}};
   EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)),
               HasSubstr("3 of these were open when the run was stopped: not a loss"));

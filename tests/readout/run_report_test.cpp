@@ -83,6 +83,7 @@ TEST(RunReport, ARateWithoutVetoesLeavesOutTheTimeWithoutData) {
 TEST(RunReport, EventsThatWereOpenWhenACommandEndedTheRunAreNoLoss) {
   ReadoutStatus status = status_of(100, 100, {});
   status.phase = Phase::stopped;
+  status.data_seconds = 0.5;
   status.robs[0].builder.fragments = 50;
   status.robs[0].builder.incomplete = 8;
   status.robs[0].builder.incomplete_by_reason = {{"run_ended", 8}};
@@ -95,21 +96,8 @@ TEST(RunReport, EventsThatWereOpenWhenACommandEndedTheRunAreNoLoss) {
   status.robs[0].builder.incomplete = 9;
   status.robs[0].builder.incomplete_by_reason = {{"run_ended", 8}, {"timeout", 1}};
   EXPECT_EQ(make_report({}, status, "nothing", false).losses().front().lost, 1U);
-}
-
-TEST(RunReport, TheLastMomentOfAStoppedRunIsNoLoss) {
-  ReadoutStatus status = status_of(100, 100, {});
-  status.phase = Phase::stopped;
-  status.data_seconds = 10;
-  status.robs.resize(2);
-  for (RobStatus& rob : status.robs) rob.builder.links.resize(1);
-  status.robs[0].builder.events = 10'000;
-  status.robs[1].builder.events = 9'950;
-  EXPECT_EQ(make_report({}, status, "nothing", false).skipped, 50U) << "the input ended";
-  status.stopped = true;
-  EXPECT_EQ(make_report({}, status, "nothing", false).skipped, 0U) << "50 ms";
-  status.robs[1].builder.events = 9'000;
-  EXPECT_EQ(make_report({}, status, "nothing", false).skipped, 1'000U) << "a second";
+  status.robs[0].builder.incomplete_by_reason = {{"run_ended", 11}};
+  EXPECT_EQ(make_report({}, status, "nothing", false).open_at_stop, 0U) << "a tenth of a second has 10 fragments";
 }
 
 TEST(RunReport, ALostChunkMakesTheRunIncomplete) {
