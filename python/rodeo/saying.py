@@ -15,9 +15,10 @@ def width(text):
 
 
 def terminal_columns(stream=None):
-    """The width of the terminal behind a stream (stdout); 0 if it is not a terminal."""
+    """The width of the terminal behind a stream (stdout); 0 if it is not a terminal, or too narrow for a text (20)."""
     try:
-        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or 80
+        columns = os.get_terminal_size((stream or sys.stdout).fileno()).columns or 80
+        return columns if columns >= 20 else 0
     except (OSError, ValueError, AttributeError):
         return 0
 

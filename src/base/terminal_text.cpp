@@ -27,10 +27,11 @@ std::string without_control_characters(std::string_view text) {
 }
 
 std::size_t terminal_columns(int descriptor) {
-  constexpr std::size_t kUsual = 80;
+  constexpr std::size_t kUsual = 80, kNarrowest = 20;
   if (::isatty(descriptor) != 1) return 0;
   winsize size{};
-  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsual;
+  return size.ws_col >= kNarrowest ? size.ws_col : 0;
 }
 
 std::size_t shown_width(std::string_view text) {

@@ -10,7 +10,7 @@ namespace rodeo::base {
 /// The text with `?` for each control character (C0, and C1 in UTF-8) except line breaks and tabs.
 std::string without_control_characters(std::string_view text);
 
-/// The width of the terminal behind this descriptor; 0 if it is not a terminal.
+/// The width of the terminal behind this descriptor; 0 if it is not a terminal, or too narrow for a text (20).
 std::size_t terminal_columns(int descriptor);
 
 /// The columns that a text takes. Colour sequences take none.
