@@ -328,6 +328,7 @@ def test_a_room_starts_and_ends_runs_while_its_server_is_gone(place, server):
     with RunningRoom(file) as room:
         room.command("launch")
         room.until(lambda document: document["database"]["run_numbers"] == 1000, "a block of run numbers")
+        room.until(lambda document: not document["database"]["journal"], "nothing is left to send")
         back = server.stop()
         try:
             room.until(lambda document: document["database"]["state"] == "gone", "the server is missed")

@@ -18,6 +18,7 @@ class Connection:
         self.schema, self.retry_s, self.renew_after_s = schema, retry_s, renew_after_s
         self.why, self.since_ns = "it has not answered yet", time.time_ns()
         self.next_s = 0.0  # monotonic time of the next attempt
+        self._answered_s = 0.0  # monotonic time of the last answer
         self._engine = self._connection = self._identity = self._missing_s = None
         self._dirty = False
 
@@ -37,6 +38,7 @@ class Connection:
         except (sa.exc.SQLAlchemyError, OSError, Refused) as error:
             return self.lose(fault_text(error, self.schema))
         self.why, self.since_ns, self._missing_s = "", time.time_ns(), None
+        self._answered_s = time.monotonic()
         return None
 
     def transaction(self, function):
@@ -44,7 +46,9 @@ class Connection:
         self._dirty = True
         try:
             with limited(self._connection), self._connection.begin():
-                return function(self._connection)
+                answer = function(self._connection)
+            self._answered_s = time.monotonic()
+            return answer
         except (sa.exc.SQLAlchemyError, OSError) as error:
             return self.lose(fault_text(error, self.schema))
 
@@ -66,7 +70,9 @@ class Connection:
                 engine.dispose()
 
     def look(self):
-        """Notices that another SQLite file, or none, has the name of the open one."""
+        """Notices that a silent server is gone, or that another SQLite file, or none, has the name of the open one."""
+        if self.good and not self.schema.sqlite and time.monotonic() - self._answered_s >= self.retry_s:
+            self.transaction(lambda connection: connection.execute(sa.select(1)))
         if self.good and self.schema.sqlite and (identity := self.schema.identity()) != self._identity:
             self.checkpoint()  # into the moved file, so that its WAL is not taken for the new file's
             self.lose(
