@@ -12,7 +12,9 @@ async def ask(path, request, timeout_s):
     """The `reply` member of the answer from the socket `path`. Refused: with the server's code if it refuses, control.unreachable (no server
     listens), control.no_answer (not within `timeout_s`), control.bad_answer (not JSON of the right shape, or longer than 64 MiB)."""
     try:
-        return answered(await asyncio.wait_for(_line(path, request), timeout_s), path)
+        async with asyncio.timeout(timeout_s):
+            line = await _line(path, request)
+        return answered(line, path)
     except asyncio.TimeoutError:
         raise Refused(
             "control.no_answer",
